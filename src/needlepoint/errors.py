@@ -7,7 +7,7 @@
     │   │   └── TokenizerError  a tokenizer or chat template is missing or unusable
     │   └── LengthError         the asked length cannot be built
     ├── FetchError              exit code 2: something had to be downloaded and could not be
-    ├── OutputError             exit code 3: a result could not be written
+    ├── OutputError             exit code 2: a result could not be written
     └── MissingExtra            exit code 2: an optional part is not installed
 
 A message says what happened, names the value, and what to do next, in one or two lines.

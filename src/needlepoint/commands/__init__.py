@@ -1,0 +1,1 @@
+"""One file per verb: settings in, work done through the API, results shown."""

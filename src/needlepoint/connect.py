@@ -1,0 +1,164 @@
+"""From a tokenizer's or model's name to an `Endpoint`: which tokens, which chat template, how sure.
+
+The only place that knows all kinds: packaged families, files, hubs, GGUF files and servers.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .errors import FetchError, TokenizerError
+from .text import chat, families, tokenizers
+from .text.assets import Notify, Progress
+from .types import Endpoint, Render, Tokenizer
+
+DEFAULT_TOKENIZER = "Qwen/Qwen3-0.6B"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_HUB_FILES = ("tokenizer_config.json", "chat_template.jinja")
+
+
+def connect(
+    name: str | None,
+    *,
+    model: str | None = None,
+    chat_template: str | None = None,
+    api_key: str | None = None,
+    needs_template: bool = True,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Endpoint:
+    """The endpoint of tokenizer `name`, or where none is named, of `model`, or else of the default.
+
+    `chat_template` is a built-in format's name, a Jinja file, or `none`. With `needs_template`, a tokenizer whose chat
+    template is unknown is an error, since lengths could not be counted as a server counts them.
+    """
+    if name is None and model is not None and families.find(model) is None:
+        if notify is not None:
+            notify(
+                f"No tokenizer is known for the model {model!r}: lengths are counted with {DEFAULT_TOKENIZER} and are "
+                "unproven. Name one with --tokenizer."
+            )
+        endpoint = _local(DEFAULT_TOKENIZER, progress=progress)
+        return _templated(
+            Endpoint(tokenizer=endpoint.tokenizer, render=endpoint.render, template_name=endpoint.template_name),
+            chat_template,
+            needs_template=needs_template,
+        )
+    chosen = name if name is not None else model if model is not None else DEFAULT_TOKENIZER
+    if chosen.startswith(("http://", "https://")):
+        endpoint = _served(chosen, model=model, api_key=api_key)
+    elif chosen == "smollm2" or chosen.lower().endswith(".gguf"):
+        endpoint = _gguf(chosen, notify=notify, progress=progress)
+    else:
+        endpoint = _local(chosen, progress=progress)
+    return _templated(endpoint, chat_template, needs_template=needs_template)
+
+
+def _local(name: str, *, progress: Progress | None) -> Endpoint:
+    path = Path(name).expanduser()
+    looks_like_path = name.startswith((".", "/", "~")) or name.endswith(".json")
+    if looks_like_path or (path.exists() and families.find(name) is None):
+        return _from_folder(tokenizers.from_file(path), path if path.is_dir() else path.parent)
+    family = families.find(name)
+    if family is not None:
+        format_ = chat.BUILTIN[family.chat] if family.chat is not None else None
+        notes = (
+            [] if family.exact else [f"{family.title}: the server's own template is not public; lengths are unproven."]
+        )
+        return Endpoint(
+            tokenizer=tokenizers.packaged(family),
+            render=format_,
+            template_name=family.chat,
+            notes=tuple(notes),
+        )
+    if _HUB_ID.fullmatch(name):
+        return _from_hub(name, progress=progress)
+    raise TokenizerError(
+        f"Unknown tokenizer {name!r}.{families.suggest(name)} It can be a known name, a Hugging Face or ModelScope id, "
+        "a tokenizer.json, a GGUF file or a server's URL."
+    )
+
+
+def _from_folder(tokenizer: Tokenizer, folder: Path) -> Endpoint:
+    found = chat.find_template(folder)
+    if found is None:
+        return Endpoint(tokenizer=tokenizer, render=None)
+    render = chat.from_jinja(found.template, bos_token=found.bos_token, eos_token=found.eos_token, name=tokenizer.name)
+    return Endpoint(tokenizer=tokenizer, render=render, template_name=found.source)
+
+
+def _from_hub(name: str, *, progress: Progress | None) -> Endpoint:
+    from .text.hub import fetch_hub_file
+
+    try:
+        file = fetch_hub_file(
+            name, "tokenizer.json", kind="model", hubs=("huggingface", "modelscope"), progress=progress
+        )
+    except FetchError as error:
+        hint = families.suggest(name)
+        raise FetchError(f"{error} No packaged tokenizer is called {name!r} either.{hint}") from None
+    for other in _HUB_FILES:
+        try:
+            fetch_hub_file(name, other, kind="model", hubs=("huggingface", "modelscope"), progress=progress)
+        except FetchError:
+            continue  # many models have only one of the two
+    return _from_folder(tokenizers.from_file(file.path, name=name), file.path.parent)
+
+
+def _gguf(name: str, *, notify: Notify | None, progress: Progress | None) -> Endpoint:
+    from .ask.models.llamacpp import connect_gguf
+    from .text.assets import fetch_asset
+
+    if name == "smollm2":
+        return connect_gguf(fetch_asset(name, progress=progress, notify=notify), name=name)
+    return connect_gguf(Path(name).expanduser())
+
+
+def _served(url: str, *, model: str | None, api_key: str | None) -> Endpoint:
+    from .ask.models.served import connect_server
+
+    endpoint = connect_server(url, model=model, api_key=api_key)
+    if endpoint is None:
+        raise TokenizerError(
+            "The server has no /tokenize endpoint that says which text a token is. Name a tokenizer instead: "
+            f"--tokenizer {DEFAULT_TOKENIZER}, say."
+        )
+    return endpoint
+
+
+def _templated(endpoint: Endpoint, wanted: str | None, *, needs_template: bool) -> Endpoint:
+    """`endpoint` with the chat template that the user asked for, checked."""
+    if wanted is None:
+        if endpoint.render is None and needs_template:
+            raise TokenizerError(
+                f"No chat template is known for the tokenizer {endpoint.tokenizer.name!r}, so a prompt's length cannot "
+                "be counted as a server does. Give --chat-template NAME|FILE.jinja, or 'none' for a model without chat."
+            )
+        return endpoint
+    render: Render | None
+    if wanted == "none":
+        render = None
+    elif wanted in chat.BUILTIN:
+        render = chat.BUILTIN[wanted]
+    else:
+        path = Path(wanted).expanduser()
+        if not path.is_file():
+            from .errors import did_you_mean
+
+            raise TokenizerError(
+                f"Unknown chat template {wanted!r}.{did_you_mean(wanted, chat.BUILTIN)} Known: "
+                f"{', '.join(chat.BUILTIN)}, none, or a Jinja file."
+            )
+        try:
+            template = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise TokenizerError(f"Cannot read the chat template {path}: {error}.") from None
+        render = chat.from_jinja(template, bos_token=None, eos_token=None, name=path.name)
+    return Endpoint(
+        tokenizer=endpoint.tokenizer,
+        render=render,
+        template_name=wanted,
+        limit_tokens=endpoint.limit_tokens,
+        notes=endpoint.notes,
+    )

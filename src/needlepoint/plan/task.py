@@ -1,0 +1,223 @@
+"""A task and its plan: which prompts a benchmark asks, in which order, made one at a time.
+
+`Plan` is the whole of this room's product: it knows corpora, grid, needles and endpoint, and yields prompts lazily. Of
+each haystack only one encoding is held while its prompts are made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import Literal
+
+from ..errors import CorpusError, LengthError, UsageError
+from ..text.boundaries import sentence_ends
+from ..text.clean import clean, lookalike
+from ..types import Cell, Corpus, Endpoint, Layout, LengthMode, Needle
+from .exact import fit
+from .grid import Grid, apply_limit
+from .haystack import Haystack
+from .needles import FIXED_SETS, SEED_QUESTION, Facts, draw_facts, fixed_facts, given_facts
+from .parity import ParityText, build
+from .prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, Frame, Prompt, check_template, frame
+from .splice import Splicer
+
+Verify = Literal["none", "sample", "all"]
+_OFFSET_REACH = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to measure, as values: everything that decides the prompts, apart from the corpora and the tokenizer."""
+
+    grid: Grid
+    dataset: str = "needle_haystack"
+    layout: Layout = "classic"
+    length_mode: LengthMode = "exact"
+    needle_set: str = "seed"
+    needle_count: int = 1
+    needles: tuple[str, ...] | None = None
+    question: str | None = None
+    system_prompt: str | None = SYSTEM_PROMPT
+    prompt_template: str = PROMPT_TEMPLATE
+    replicates: int = 1
+    repeats: int = 1
+    seed: int = 0
+    limit: float | None = None
+    max_tokens: int | None = None
+
+    def facts(self, corpus: Corpus, replicate: int) -> Facts:
+        """The needles and the question of one replicate."""
+        if self.needles is not None:
+            return given_facts(self.needles, self.question or SEED_QUESTION)
+        if self.needle_set in FIXED_SETS:
+            facts = fixed_facts(self.needle_set, corpus.language)
+        else:
+            rng = random.Random(f"{self.seed}:facts:{corpus.subset}:{replicate}")
+            facts = draw_facts(self.needle_set, self.needle_count, corpus.language, rng, corpus.text.__contains__)
+        return facts if self.question is None else replace(facts, question=self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    corpus: Corpus
+    replicate: int
+    cell: Cell
+
+
+class Plan:
+    """The prompts of a task. Iterate to make them; `len()` counts them without making any."""
+
+    def __init__(self, task: Task, corpora: Sequence[Corpus], endpoint: Endpoint, *, verify: Verify = "sample") -> None:
+        check_template(task.prompt_template)
+        _check_counts(task)
+        if not corpora:
+            raise UsageError("There is no corpus to hide needles in.")
+        self.task = task
+        self.corpora = tuple(corpora)
+        self.endpoint = endpoint
+        self.verify: Verify = verify
+        self._items = tuple(item for corpus in self.corpora for item in self._items_of(corpus))
+        self._notes: dict[str, None] = {}
+        if merged := task.grid.note():
+            self._note(merged)
+        for note in endpoint.notes:
+            self._note(note)
+        self._check_needles()
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Each cell once."""
+        return tuple(dict.fromkeys(item.cell for item in self._items))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know; grows while prompts are made (a text that had to be repeated, say)."""
+        return tuple(self._notes)
+
+    def __len__(self) -> int:
+        return len(self._items) * self.task.repeats
+
+    def __iter__(self) -> Iterator[Prompt]:
+        for _, group in groupby(self._items, key=lambda item: (item.corpus.subset, item.replicate)):
+            for prompt in self._group(list(group)):
+                for repeat in range(self.task.repeats):
+                    yield prompt if repeat == 0 else replace(prompt, repeat=repeat)
+
+    def _items_of(self, corpus: Corpus) -> Sequence[_Item]:
+        cells = self.task.grid.cells(corpus.subset)
+        items = [_Item(corpus, replicate, cell) for replicate in range(self.task.replicates) for cell in cells]
+        return apply_limit(items, self.task.limit)
+
+    def _group(self, items: Sequence[_Item]) -> Iterator[Prompt]:
+        """The prompts of one subset and replicate: they share one haystack and its encoding."""
+        corpus, replicate = items[0].corpus, items[0].replicate
+        facts = self.task.facts(corpus, replicate)
+        around = self._frame(facts)
+        haystack = self._haystack(corpus, replicate, max(item.cell.context_length for item in items))
+        make: Callable[[Cell], Prompt]
+        if self.task.length_mode == "evalscope":
+            text = ParityText(haystack, facts.needles)
+            splicer = text.splicer
+            make = lambda cell: build(text, around, cell=cell, replicate=replicate, question=facts.question)  # noqa: E731
+        else:
+            splicer = Splicer(haystack)
+            make = lambda cell: fit(  # noqa: E731
+                splicer, around, cell=cell, replicate=replicate, needles=facts.needles, question=facts.question
+            )
+        for number, item in enumerate(items):
+            prompt = make(item.cell)
+            if self._is_checked(number, len(items)):
+                recount = prompt.recount()
+                if recount != prompt.n_tokens:  # joined windows misled: from here on encode whole prompts
+                    splicer.encode_whole()
+                    prompt = make(item.cell)
+                    recount = prompt.recount()
+                if recount != prompt.n_tokens or (
+                    self.task.length_mode == "exact" and recount != item.cell.context_length
+                ):
+                    raise LengthError(
+                        f"The tokenizer {haystack.tokenizer.name!r} counts {recount} tokens in a prompt made to be "
+                        f"{prompt.n_tokens}: it gives different tokens for equal text. Use --length-mode evalscope."
+                    )
+                prompt = replace(prompt, recounted=True)
+            yield replace(prompt, max_tokens=self.task.max_tokens, corpus=corpus)
+
+    def _is_checked(self, number: int, count: int) -> bool:
+        if self.verify == "sample":
+            return self.task.length_mode == "exact" and number in (0, count - 1)
+        return self.verify == "all"
+
+    def _frame(self, facts: Facts) -> Frame:
+        return frame(
+            self.endpoint,
+            system_prompt=self.task.system_prompt,
+            prompt_template=self.task.prompt_template,
+            question=facts.question,
+        )
+
+    def _haystack(self, corpus: Corpus, replicate: int, n_tokens: int) -> Haystack:
+        tokenizer = self.endpoint.tokenizer
+        exact = self.task.length_mode == "exact"
+        offset = self._offset(corpus, replicate)
+        key = f"{corpus.sha256}:{tokenizer.fingerprint}:{offset}:{exact}"
+        haystack = Haystack(
+            corpus.text,
+            tokenizer,
+            n_tokens,
+            fingerprint=hashlib.sha256(key.encode()).hexdigest()[:16],
+            offset=offset,
+            joint="\n\n" if exact else "\n",
+            clean=partial(clean, special_tokens=tokenizer.special_tokens) if exact else None,
+        )
+        if haystack.repeats_after is not None and n_tokens > haystack.repeats_after:
+            self._note(
+                f"The text {corpus.name} ends after {haystack.repeats_after:,} tokens; longer contexts repeat it."
+            )
+        return haystack
+
+    def _offset(self, corpus: Corpus, replicate: int) -> int:
+        """Where a replicate's text begins: replicate 0 at the start, the others at some sentence's start."""
+        if replicate == 0:
+            return 0
+        rng = random.Random(f"{self.task.seed}:offset:{corpus.subset}:{replicate}")
+        at = rng.randrange(len(corpus.text))
+        end = next(sentence_ends(corpus.text[at : at + _OFFSET_REACH]), 0)
+        return (at + end) % len(corpus.text)
+
+    def _check_needles(self) -> None:
+        """Raise where a needle cannot be told from the text, before any prompt is made."""
+        for corpus in self.corpora:
+            facts = self.task.facts(corpus, 0)
+            for needle in facts.needles:
+                _check_needle(needle, corpus, self.endpoint)
+
+    def _note(self, note: str) -> None:
+        self._notes[note] = None
+
+
+def _check_needle(needle: Needle, corpus: Corpus, endpoint: Endpoint) -> None:
+    plain = needle.text.strip()
+    if plain in corpus.text:
+        raise CorpusError(
+            f"The text {corpus.name} already says {plain[:60]!r}, so finding it would prove nothing. "
+            "Choose another needle or corpus."
+        )
+    spelled = lookalike(needle.text, endpoint.tokenizer.special_tokens)
+    if spelled is not None:
+        raise UsageError(
+            f"The needle {plain[:60]!r} spells {spelled!r}, a control token of {endpoint.tokenizer.name!r}. "
+            "Write it differently."
+        )
+
+
+def _check_counts(task: Task) -> None:
+    for flag, value in (("--replicates", task.replicates), ("--repeats", task.repeats)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
+            raise UsageError(f"{flag} must be a whole number from 1 to 10000, not {value!r}.")
+    if task.layout != "classic":
+        raise UsageError(f"Unknown layout {task.layout!r}. Known: 'classic'.")

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from needlepoint.errors import TokenizerError
+from needlepoint.text import families
+from needlepoint.text.tokenizers import JsonTokenizer, SplintrTokenizer, from_file, packaged
+
+FAMILIES = sorted({family.vocabulary: family.name for family in families.FAMILIES}.values())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_packaged_family_gives_back_its_text_with_byte_ends(name: str, tokenizer_of, prose) -> None:  # type: ignore[no-untyped-def]
+    tokenizer = tokenizer_of(name)
+    text = prose["en"](20) + prose["zh"](20) + "emoji 👩‍👩‍👧 🇩🇪 ünïcode, 1234567\t\tx  y\n\n\n"
+    found = tokenizer.encode(text)
+    assert found.ends[-1] == len(text.encode()) and list(found.ends) == sorted(found.ends)
+    assert tokenizer.decode(found.ids) == text
+    assert tokenizer.count(text) == len(found)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_special_tokens_are_one_token_when_read_and_several_when_not(name: str, tokenizer_of) -> None:  # type: ignore[no-untyped-def]
+    tokenizer = tokenizer_of(name)
+    for spelling in tokenizer.special_tokens[:12]:
+        assert tokenizer.count(spelling, special=True) == 1, spelling
+        text = f"a{spelling}b"
+        assert tokenizer.encode(text, special=True).ends[-1] == len(text.encode())
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(max_size=200))
+@pytest.mark.parametrize("name", ["qwen3", "llama3", "gemma3", "mistral_v3", "mistral_v1", "o200k_base"])
+def test_ends_are_true_for_any_text(name: str, text: str, tokenizer_of) -> None:  # type: ignore[no-untyped-def]
+    import unicodedata
+
+    tokenizer = tokenizer_of(name)
+    if tokenizer.nfc:
+        text = unicodedata.normalize("NFC", text)
+    found = tokenizer.encode(text)
+    data = text.encode()
+    assert (found.ends[-1] if found.ends else 0) == len(data)
+    start = 0
+    for token, end in zip(found.ids, found.ends, strict=True):
+        piece = data[start:end]
+        start = end
+        if piece.isascii() and piece.strip():
+            assert tokenizer.decode([token]) == piece.decode()
+
+
+def test_a_fingerprint_is_stable_and_differs_between_vocabularies(tokenizer_of) -> None:  # type: ignore[no-untyped-def]
+    family = families.find("qwen3")
+    assert family is not None
+    prints = [tokenizer_of(name).fingerprint for name in FAMILIES]
+    assert packaged(family).fingerprint == tokenizer_of("qwen3").fingerprint
+    assert len(set(prints)) == len(prints)
+
+
+@pytest.fixture
+def small_json(tmp_path: Path) -> Path:
+    """A byte-level tokenizer.json trained here on a few made-up words."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    engine = Tokenizer(models.BPE())
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<|end|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    engine.train_from_iterator(["the miller carried the kettle", "a kettle, a miller, a bridge"] * 20, trainer)
+    folder = tmp_path / "small"
+    folder.mkdir()
+    engine.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_a_tokenizer_json_counts_the_same_on_both_engines(small_json: Path, prose) -> None:  # type: ignore[no-untyped-def]
+    fast = from_file(small_json)
+    slow = JsonTokenizer((small_json / "tokenizer.json").read_bytes(), name="s", identity="s", source=small_json)
+    assert isinstance(fast, SplintrTokenizer) and fast.name == "small"
+    for text in (prose["en"](30), prose["zh"](10), "😀<|end|>é"):
+        for special in (False, True):
+            one, other = fast.encode(text, special=special), slow.encode(text, special=special)
+            assert one.ids == other.ids
+            assert one.ends[-1] == other.ends[-1] == len(text.encode())
+    assert fast.special_tokens == tuple(slow.special_tokens) == ("<|end|>",)
+
+
+def test_ends_of_the_general_engine_never_claim_half_a_character(small_json: Path) -> None:
+    slow = JsonTokenizer((small_json / "tokenizer.json").read_bytes(), name="s", identity="s", source=small_json)
+    text = "é中😀 the miller"
+    data = text.encode()
+    for end in slow.encode(text).ends:
+        data[:end].decode()
+
+
+def test_an_unusual_configuration_falls_back_to_the_general_engine(small_json: Path) -> None:
+    file = small_json / "tokenizer.json"
+    config = json.loads(file.read_text())
+    config["normalizer"] = {"type": "Lowercase"}
+    file.write_text(json.dumps(config))
+    tokenizer = from_file(file)
+    text = "The MILLER"
+    assert tokenizer.encode(text).ends[-1] == len(text)
+
+
+@pytest.mark.parametrize("content", [b"", b"not json", b"{}", b"\x00\x01", b'{"model": {"type": "BPE"}}'])
+def test_a_broken_tokenizer_json_is_one_clear_message(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(content)
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json") as caught:
+        from_file(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_tokenizer_json_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="folder that holds it"):
+        from_file(tmp_path)
