@@ -117,11 +117,11 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
     yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def prose() -> dict[str, Callable[..., str]]:
     return {"en": english_prose, "zh": chinese_prose}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def corpus_from() -> Callable[..., Corpus]:
     return make_corpus

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .errors import FetchError, TokenizerError
+from .errors import FetchError, TokenizerError, did_you_mean
 from .text import chat, families, tokenizers
-from .text.assets import Notify, Progress
+from .text.cache import Notify, Progress
+from .text.formats import BUILTIN
 from .types import Endpoint, Render, Tokenizer
 
 DEFAULT_TOKENIZER = "Qwen/Qwen3-0.6B"
@@ -62,21 +63,24 @@ def _local(name: str, *, progress: Progress | None) -> Endpoint:
         return _from_folder(tokenizers.from_file(path), path if path.is_dir() else path.parent)
     family = families.find(name)
     if family is not None:
-        format_ = chat.BUILTIN[family.chat] if family.chat is not None else None
-        notes = (
-            [] if family.exact else [f"{family.title}: the server's own template is not public; lengths are unproven."]
-        )
-        return Endpoint(
-            tokenizer=tokenizers.packaged(family),
-            render=format_,
-            template_name=family.chat,
-            notes=tuple(notes),
-        )
+        return _packaged(family)
     if _HUB_ID.fullmatch(name):
         return _from_hub(name, progress=progress)
     raise TokenizerError(
         f"Unknown tokenizer {name!r}.{families.suggest(name)} It can be a known name, a Hugging Face or ModelScope id, "
         "a tokenizer.json, a GGUF file or a server's URL."
+    )
+
+
+def _packaged(family: families.Family) -> Endpoint:
+    format_ = BUILTIN[family.chat] if family.chat is not None else None
+    reason = family.reason if not family.exact else format_.reason if format_ is not None else None
+    return Endpoint(
+        tokenizer=tokenizers.packaged(family),
+        render=None if format_ is None else format_.render,
+        template_name=family.chat,
+        needs_system=format_ is not None and format_.default_system,
+        notes=() if reason is None else (f"Lengths for {family.title} are unproven: {reason}.",),
     )
 
 
@@ -139,16 +143,14 @@ def _templated(endpoint: Endpoint, wanted: str | None, *, needs_template: bool) 
     render: Render | None
     if wanted == "none":
         render = None
-    elif wanted in chat.BUILTIN:
-        render = chat.BUILTIN[wanted]
+    elif wanted in BUILTIN:
+        render = BUILTIN[wanted].render
     else:
         path = Path(wanted).expanduser()
         if not path.is_file():
-            from .errors import did_you_mean
-
             raise TokenizerError(
-                f"Unknown chat template {wanted!r}.{did_you_mean(wanted, chat.BUILTIN)} Known: "
-                f"{', '.join(chat.BUILTIN)}, none, or a Jinja file."
+                f"Unknown chat template {wanted!r}.{did_you_mean(wanted, BUILTIN)} Known: "
+                f"{', '.join(BUILTIN)}, none, or a Jinja file."
             )
         try:
             template = path.read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from .connect import DEFAULT_TOKENIZER, connect
 from .errors import CorpusError, did_you_mean
 from .plan.task import Plan
 from .text import corpora
-from .text.assets import Progress
+from .text.cache import Progress
 from .types import Corpus
 
 Notify = Callable[[str], None]

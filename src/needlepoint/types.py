@@ -91,6 +91,8 @@ class Endpoint:
     render: Render | None
     template_name: str | None = None
     proven: bool = False
+    needs_system: bool = False
+    """Without a system message the chat template writes one of its own, which differs between revisions."""
     limit_tokens: int | None = None
     notes: tuple[str, ...] = ()
 

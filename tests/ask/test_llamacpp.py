@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import pytest
 from needlepoint.ask.models.gguf import read_gguf_header
 from needlepoint.ask.models.llamacpp import Engine, connect_gguf, gguf_endpoint
 from needlepoint.ask.models.pieces import MisalignedError, byte_level, ends_of
+from needlepoint.ask.models.remote import RemoteTokenizer
 from needlepoint.errors import MissingExtra, TokenizerError
 from needlepoint.types import Endpoint, Message, Tokenizer
 
@@ -55,8 +56,8 @@ TEXTS = [
     unicodedata.normalize("NFD", "café"),
 ]
 
-CHATS: list[list[Message]] = [[{"role": "user", "content": text}] for text in [*TEXTS, ""]] + [
-    [{"role": "user", "content": a}, {"role": "assistant", "content": b}, {"role": "user", "content": c}]
+CHATS: list[list[Message]] = [[Message(role="user", content=text)] for text in [*TEXTS, ""]] + [
+    [Message(role="user", content=a), Message(role="assistant", content=b), Message(role="user", content=c)]
     for a, b, c in zip(TEXTS, TEXTS[3:], TEXTS[5:], strict=False)
 ]
 
@@ -177,6 +178,15 @@ def byte_level_vocabulary(**more: Any) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def held(endpoint: Endpoint) -> Iterator[Endpoint]:
+    """The endpoint, its connection closed at the end."""
+    tokenizer = endpoint.tokenizer
+    assert isinstance(tokenizer, RemoteTokenizer)
+    with tokenizer:
+        yield endpoint
+
+
 VOCABULARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "sentencepiece": sentencepiece_vocabulary,
     "sentencepiece without dummy": lambda: sentencepiece_vocabulary(**{"tokenizer.ggml.add_space_prefix": False}),
@@ -201,7 +211,7 @@ def loaded(
 def byte_level_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     pytest.importorskip("xllamacpp")
     endpoint = connect_gguf(write_gguf(tmp_path_factory.mktemp("gguf") / "toy.gguf", byte_level_vocabulary()))
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         yield endpoint
 
 
@@ -272,7 +282,7 @@ def test_nothing_is_encoded_as_nothing(loaded: tuple[Engine, Endpoint]) -> None:
 def test_a_dummy_space_is_no_byte_of_the_text(tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     endpoint = connect_gguf(write_gguf(tmp_path / "toy.gguf", sentencepiece_vocabulary()))
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         hello = endpoint.tokenizer.encode("Hello world")
         assert list(hello.ends) == [5, 11]
         assert list(endpoint.tokenizer.encode("<|end|>Hello", special=True).ends) == [7, 12]
@@ -319,7 +329,7 @@ def test_a_model_without_a_chat_template_says_what_is_used_for_it(tmp_path: Path
     pytest.importorskip("xllamacpp")
     path = write_gguf(tmp_path / "toy.gguf", byte_level_vocabulary(), drop="tokenizer.chat_template")
     endpoint = connect_gguf(path, name="mine")
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert endpoint.tokenizer.name == "mine"
         assert "ChatML" in endpoint.notes[0]
 
@@ -506,7 +516,7 @@ def test_chats_of_the_real_model_have_exactly_the_tokens_that_it_reports(smollm2
 def test_a_long_text_is_encoded_by_the_real_model(smollm2: Path) -> None:
     text = "The quick brown fox — naïve, 北京 — jumps over 13 lazy dogs.\n" * 5000
     endpoint = connect_gguf(smollm2)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         encoding = endpoint.tokenizer.encode(text)
         assert encoding.ends[-1] == len(text.encode())
         assert endpoint.tokenizer.decode(encoding.ids) == text

@@ -1,13 +1,14 @@
-"""A server's tokenizer, against stand-ins for vLLM and llama.cpp on the loopback: good ones, strange ones, broken ones."""
+"""A server's tokenizer, against stand-ins for vLLM and llama.cpp on the loopback: good, strange and broken ones."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -37,7 +38,7 @@ TEXTS = [
 
 
 class Toy:
-    """Words, single characters, and bytes where a character is not Latin: as ids, as bytes, and as a vocabulary spells."""
+    """Words, single characters, and bytes where a character is not Latin; spelled as byte-level vocabularies do."""
 
     controls = ("<s>", "</s>", "<|im_start|>", "<|im_end|>")
 
@@ -131,8 +132,12 @@ class StandIn(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.routes: dict[str, Callable[[dict[str, Any]], Reply]] = {}
         self.asked: list[str] = []
+        self.authorizations: list[str | None] = []
         self.key: str | None = None
         self.headers: dict[str, str] = {}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Callers hang up on some answers; that is theirs to test."""
 
     @property
     def url(self) -> str:
@@ -141,6 +146,7 @@ class StandIn(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: StandIn
 
     def log_message(self, format: str, *args: object) -> None:
@@ -150,6 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
         route = f"{self.command} {self.path.partition('?')[0]}"
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.asked.append(route)
+        self.server.authorizations.append(self.headers.get("Authorization"))
+        status: int
+        value: Any
         if self.server.key and self.headers.get("Authorization") != f"Bearer {self.server.key}":
             status, value = 401, {"error": {"message": f"bad key {self.headers.get('Authorization')}"}}
         elif route in self.server.routes:
@@ -176,7 +185,13 @@ def server() -> Iterator[StandIn]:
         thread.join()
 
 
-def be_vllm(server: StandIn, toy: Toy, template: Callable[[list[Message]], str] | None = chatml) -> None:
+def be_vllm(
+    server: StandIn,
+    toy: Toy,
+    template: Callable[[list[Message]], str] | None = chatml,
+    *,
+    reads_controls: bool = True,
+) -> None:
     def tokenize(body: dict[str, Any]) -> Reply:
         if body.get("model") not in (None, "org/smol"):
             return 404, {"error": {"message": f"The model `{body['model']}` does not exist.", "code": 404}}
@@ -186,7 +201,7 @@ def be_vllm(server: StandIn, toy: Toy, template: Callable[[list[Message]], str] 
             pieces = toy.split(template(body["messages"]))
         else:
             head = [toy.bos.encode()] if body["add_special_tokens"] and toy.bos else []
-            pieces = head + toy.split(body["prompt"])
+            pieces = head + toy.split(body["prompt"], special=reads_controls)
         strings = [toy.spell(piece) for piece in pieces] if body.get("return_token_strs") else None
         ids = [toy.id(piece) for piece in pieces]
         return 200, {"count": len(ids), "max_model_len": 4096, "tokens": ids, "token_strs": strings}
@@ -207,9 +222,8 @@ def be_llama(
     def tokenize(body: dict[str, Any]) -> Reply:
         special, add = body.get("parse_special", True), body.get("add_special", False)
         ids = toy.ids(body.get("content", ""), special=special, add=add)
-        return 200, {
-            "tokens": [{"id": i, "piece": _piece(toy.known[i - 7])} for i in ids] if body.get("with_pieces") else ids
-        }
+        pieces = [{"id": i, "piece": _piece(toy.known[i - 7])} for i in ids]
+        return 200, {"tokens": pieces if body.get("with_pieces") else ids}
 
     def _piece(piece: bytes) -> str | list[int]:
         try:
@@ -238,8 +252,17 @@ def connected(url: str, **more: Any) -> Endpoint:
     return endpoint
 
 
+@contextmanager
+def held(endpoint: Endpoint) -> Iterator[Endpoint]:
+    """The endpoint, its connection closed at the end."""
+    tokenizer = endpoint.tokenizer
+    assert isinstance(tokenizer, RemoteTokenizer)
+    with tokenizer:
+        yield endpoint
+
+
 CHATS: list[list[Message]] = [
-    [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}] for text in TEXTS
+    [Message(role="system", content="Be brief."), Message(role="user", content=text)] for text in TEXTS
 ]
 
 
@@ -288,7 +311,7 @@ def _llama_sentencepiece(server: StandIn) -> Toy:
 def test_tokens_and_their_ends_are_those_of_the_server(server: StandIn, name: str) -> None:
     toy = KINDS[name](server)
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert isinstance(endpoint.tokenizer, Tokenizer)
         for text in TEXTS:
             encoding = endpoint.tokenizer.encode(text, special=True)
@@ -306,7 +329,7 @@ def test_a_rendered_chat_has_the_tokens_that_the_server_makes_of_it(server: Stan
     toy = KINDS[name](server)
     template = inst if toy.bos else chatml
     endpoint = connected(server.url + "/v1/chat/completions")
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert endpoint.proven
         assert endpoint.notes == ()
         assert endpoint.render is not None
@@ -319,7 +342,7 @@ def test_a_rendered_chat_has_the_tokens_that_the_server_makes_of_it(server: Stan
 def test_facts_of_the_endpoint(server: StandIn, name: str) -> None:
     toy = KINDS[name](server)
     endpoint = connected(server.url + "/v1/", api_key=KEY)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         vllm = name.startswith("vllm")
         assert endpoint.limit_tokens == (4096 if vllm else 2048)
         assert endpoint.tokenizer.name == ("vllm:org/smol" if vllm else "llama.cpp:toy.gguf")
@@ -328,12 +351,11 @@ def test_facts_of_the_endpoint(server: StandIn, name: str) -> None:
         assert not endpoint.tokenizer.nfc
         assert endpoint.template_name is not None
         assert KEY not in repr(endpoint)
-        for text in TEXTS:
-            ids = endpoint.tokenizer.encode(text).ids
-            assert endpoint.tokenizer.decode(ids).strip() == text.strip()
+        for text in (text for text in TEXTS if "</s>" not in text):
+            assert endpoint.tokenizer.decode(endpoint.tokenizer.encode(text).ids) in (text, " " + text)
         first = endpoint.tokenizer.fingerprint
     again = connected(server.url)
-    with closing(again.tokenizer):  # type: ignore[type-var]
+    with held(again):
         assert again.tokenizer.fingerprint == first
 
 
@@ -341,7 +363,7 @@ def test_facts_of_the_endpoint(server: StandIn, name: str) -> None:
 def test_a_short_text_is_asked_for_once(server: StandIn, name: str) -> None:
     KINDS[name](server)
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         before = len(server.asked)
         counts = [endpoint.tokenizer.count("Hello again"), len(endpoint.tokenizer.encode("Hello again"))]
         assert len(server.asked) == before + 1
@@ -356,7 +378,8 @@ def test_a_prefixed_path_is_kept(server: StandIn) -> None:
     be_vllm(server, Toy())
     server.routes = {route.replace(" /", " /proxy/"): answer for route, answer in server.routes.items()}
     endpoint = connected(server.url + "/proxy/v1")
-    endpoint.tokenizer.close()  # type: ignore[attr-defined]
+    with held(endpoint):
+        pass
     assert server.asked[0] == "POST /proxy/tokenize"
 
 
@@ -366,7 +389,7 @@ def test_a_prefixed_path_is_kept(server: StandIn) -> None:
 def test_a_tokenizer_that_composes_characters_says_so(server: StandIn) -> None:
     be_vllm(server, Toy(nfc=True))
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert endpoint.tokenizer.nfc
         assert endpoint.tokenizer.encode("cafe\u0301 x").ends[-1] == len("café x".encode())
 
@@ -381,7 +404,7 @@ def test_a_text_that_is_changed_later_is_refused_with_the_place(server: StandIn)
     toy = Toy()
     be_vllm(server, toy)
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         toy.lower = True
         with pytest.raises(TokenizerError, match="near 'Upper"):
             endpoint.tokenizer.encode("lower Upper")
@@ -390,17 +413,13 @@ def test_a_text_that_is_changed_later_is_refused_with_the_place(server: StandIn)
 def test_without_a_chat_template_lengths_are_not_proven(server: StandIn) -> None:
     be_vllm(server, Toy(), template=None)
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert (endpoint.render, endpoint.proven, endpoint.template_name) == (None, False, None)
         assert "no chat template" in endpoint.notes[0]
 
 
 def test_a_template_that_takes_no_system_message_is_used_and_told(server: StandIn) -> None:
-    def picky(messages: list[Message]) -> str:
-        return chatml(messages)
-
-    toy = Toy()
-    be_vllm(server, toy, picky)
+    be_vllm(server, Toy())
     plain = server.routes["POST /tokenize"]
 
     def tokenize(body: dict[str, Any]) -> Reply:
@@ -410,34 +429,20 @@ def test_a_template_that_takes_no_system_message_is_used_and_told(server: StandI
 
     server.routes["POST /tokenize"] = tokenize
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert endpoint.proven
         assert endpoint.render is not None
         assert "System role not supported" in endpoint.notes[0]
 
 
 def test_a_chat_whose_text_cannot_be_told_from_its_tokens_is_not_rendered(server: StandIn) -> None:
-    class Hidden(Toy):
-        """Reads no control tokens in texts, as Mistral's own tokenizer does."""
-
-        def split(self, text: str, *, special: bool = True) -> list[bytes]:
-            return super().split(text, special=text.startswith("<|im_start|>system\nAnswer"))
-
-    toy = Hidden()
-    be_vllm(server, toy)
-    plain = server.routes["POST /tokenize"]
-    server.routes["POST /tokenize"] = lambda body: plain(
-        body if "messages" in body else body | {"prompt": "\u200b" + body["prompt"]}
-    )
-    server.routes["POST /tokenize"] = plain
-    del server.routes["POST /detokenize"]
-    toy.controls = ("<|im_start|>",)
-    toy.split = lambda text, special=True: (
-        [text.encode()] if text.startswith("<|im") else Toy.split(toy, text, special=False)
-    )  # type: ignore[method-assign]
-    endpoint = connect_server(server.url)
-    assert endpoint is not None
-    endpoint.tokenizer.close()  # type: ignore[attr-defined]
+    be_vllm(server, Toy(), reads_controls=False)  # as Mistral's own tokenizer, which reads none in a text
+    endpoint = connected(server.url)
+    with held(endpoint):
+        assert (endpoint.render, endpoint.proven) == (None, False)
+        assert "cannot be read off its tokens" in endpoint.notes[0]
+        assert endpoint.tokenizer.special_tokens == ()
+        assert endpoint.tokenizer.count("<|im_end|>") > 1
 
 
 def test_a_server_that_counts_but_spells_no_tokens_is_of_no_use(server: StandIn) -> None:
@@ -458,7 +463,7 @@ def test_a_server_that_counts_a_chat_otherwise_is_not_proven(server: StandIn) ->
     be_llama(server, Toy())
     server.routes["POST /v1/chat/completions/input_tokens"] = lambda _: (200, {"input_tokens": 3})
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert not endpoint.proven
         assert "counts 3 tokens" in endpoint.notes[0]
 
@@ -467,7 +472,7 @@ def test_an_older_server_without_chat_counts_and_props_is_good_enough(server: St
     be_llama(server, Toy(), counts_chats=False)
     del server.routes["GET /props"]
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert endpoint.proven
         assert endpoint.limit_tokens is None
         assert "/props" in endpoint.notes[0]
@@ -476,7 +481,7 @@ def test_an_older_server_without_chat_counts_and_props_is_good_enough(server: St
 def test_control_tokens_are_ordinary_text_unless_asked_for(server: StandIn) -> None:
     be_llama(server, Toy())
     endpoint = connected(server.url)
-    with closing(endpoint.tokenizer):  # type: ignore[type-var]
+    with held(endpoint):
         assert endpoint.tokenizer.count("<|im_end|>", special=True) == 1
         assert endpoint.tokenizer.count("<|im_end|>") > 1
 
@@ -602,9 +607,8 @@ def test_addresses_lead_to_the_servers_root() -> None:
 
 
 def test_credentials_of_the_address_are_sent_and_not_shown(server: StandIn) -> None:
-    seen: list[str] = []
     server.routes["POST /x"] = lambda _: (200, {})
     with Wire(server.url.replace("//", f"//u:{KEY}@")) as wire:
         assert wire.ask("/x", {}) == {}
         assert KEY not in repr(wire)
-    assert seen == []
+    assert server.authorizations == ["Basic " + base64.b64encode(f"u:{KEY}".encode()).decode()]

@@ -386,3 +386,8 @@ def test_chinese_names_are_of_the_form_that_the_sentences_need() -> None:
 
 def test_english_buildings_end_with_the_preposition_of_their_place() -> None:
     assert {entry.rsplit(" ", 1)[1] for entry in vocabulary.EN_BUILDINGS} == {"at", "in"}
+
+
+def test_equal_needles_are_taken_where_they_need_not_be_unique() -> None:
+    facts = given_facts(["one fact.", "one fact."], "Which?", unique=False)
+    assert [needle.text for needle in facts.needles] == ["one fact.", "one fact."]

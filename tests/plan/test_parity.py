@@ -97,9 +97,9 @@ def test_a_character_cut_in_half_becomes_a_replacement_character_as_in_evalscope
 
 def test_a_length_without_text_is_refused_and_the_shortest_is_named(english: Corpus) -> None:
     plan = Plan(Task(grid=Grid(lengths=(160,), depths=(50,)), length_mode="evalscope"), [english], connect(None))
-    with pytest.raises(LengthError, match="174 or more"):
+    with pytest.raises(LengthError, match="175 or more"):
         list(plan)
-    (prompt,) = Plan(Task(grid=Grid(lengths=(174,), depths=(50,)), length_mode="evalscope"), [english], connect(None))
+    (prompt,) = Plan(Task(grid=Grid(lengths=(175,), depths=(50,)), length_mode="evalscope"), [english], connect(None))
     assert prompt.hay_tokens == 1
 
 

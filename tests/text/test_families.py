@@ -204,16 +204,42 @@ def test_the_format_names_all_control_tokens_that_it_writes(family: Family) -> N
     assert written == set(chat.tokens)
 
 
-# What Mistral's own mistral-common 1.13 makes of these conversations.
-TALK = [("system", "You are sys."), ("user", "Hay."), ("assistant", "Ans."), ("user", "Next?")]
-MISTRAL = {
-    "mistral-v1": "MISTRAL_V1",
-}
+TALK = [("system", "You are sys."), ("user", "Hay 你好."), ("assistant", "Ans."), ("user", "Next?")]
+MISTRAL = [  # what Mistral's own mistral-common 1.13 makes of that talk
+    (
+        "mistral-v1",
+        "1 733 16289 28793 995 460 11677 28723 13 13 28769 339 28705 29383 29530 28723 733 28748 16289 28793 1094 "
+        "28713 28723 2 733 16289 28793 8580 28804 733 28748 16289 28793",
+    ),
+    (
+        "mistral-v3-spm",
+        "1 3 12179 29473 30151 30298 29491 4 1862 29481 29491 2 3 1763 1228 12445 29491 781 781 7461 29572 4",
+    ),
+    ("mistral-v3-tekken", "1 3 58620 1032 124108 1046 4 129881 1046 2 3 4568 1584 20960 1338 12961 1063 4"),
+    (
+        "mistral-v7-spm",
+        "1 16 1763 1228 12445 29491 17 3 12179 29473 30151 30298 29491 4 1862 29481 29491 2 3 9348 29572 4",
+    ),
+]
 
 
-@pytest.mark.parametrize("vocabulary_name", ["llama3"])
-def test_any_date_of_ten_years_has_as_many_tokens_in_llama_3_2(vocabulary_name: str) -> None:
-    engine, _ = vocabulary(vocabulary_name)
+@pytest.mark.parametrize(("name", "ids"), MISTRAL)
+def test_mistrals_formats_give_the_tokens_of_its_own_library(name: str, ids: str) -> None:
+    family = find(name)
+    assert family is not None and family.chat is not None
+    engine, _ = vocabulary(family.vocabulary)
+    text = BUILTIN[family.chat]([Message(role=role, content=content) for role, content in TALK])
+    unused = ("<|plan|>", "<|/plan|>")  # control tokens that the packaged vocabulary does read
+    stands_for = {}
+    for (spelling, token), stand_in in zip(family.added, unused, strict=False):
+        text = text.replace(spelling, stand_in)
+        stands_for[engine.encode_with_special("<s>" + stand_in)[-1]] = token
+    found = [stands_for.get(token, token) for token in engine.encode_with_special(text)]
+    assert found == [int(token) for token in ids.split()]
+
+
+def test_any_date_of_ten_years_has_as_many_tokens_in_llama_3_2() -> None:
+    engine, _ = vocabulary("llama3")
     days = [date(2024, 1, 1) + timedelta(days) for days in range(3652)]
     assert len({len(engine.encode_ordinary(f"\nToday Date: {day:%d %b %Y}\n\nYou")) for day in days}) == 1
 

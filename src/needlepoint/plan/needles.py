@@ -75,9 +75,17 @@ def fixed_facts(name: str, language: Language) -> Facts:
 
 
 def given_facts(
-    needles: Sequence[str], question: str, *, needle_flag: str = "needles", question_flag: str = "retrieval_question"
+    needles: Sequence[str],
+    question: str,
+    *,
+    unique: bool = True,
+    needle_flag: str = "needles",
+    question_flag: str = "retrieval_question",
 ) -> Facts:
-    """The user's own needles, byte for byte. The answer that each stands for is its own stripped text."""
+    """The user's own needles, byte for byte. The answer that each stands for is its own stripped text.
+
+    `unique` refuses equal needles, which could not be told apart; EvalScope takes them.
+    """
     if isinstance(needles, str | bytes) or not isinstance(needles, Sequence):
         raise UsageError(f"{needle_flag} {_clip(needles)} is not a list of texts. Give a list, such as [{_EXAMPLE!r}].")
     if not needles:
@@ -89,7 +97,7 @@ def given_facts(
     for number, text in enumerate(needles, start=1):
         _check_text(text, f"{needle_flag} (entry {number})")
         bare = text.strip()
-        if (earlier := first_at.setdefault(bare, number)) != number:
+        if (earlier := first_at.setdefault(bare, number)) != number and unique:
             raise UsageError(f"{needle_flag}: entries {earlier} and {number} are equal: {_clip(bare)}. Remove one.")
         made.append(Needle(text=text, answers=(bare,)))
     _check_text(question, question_flag)

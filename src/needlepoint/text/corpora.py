@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -121,10 +120,9 @@ def load(
         return [_renamed(corpora[0], subset)] if subset is not None else corpora
     read = read_text(target, encoding=encoding, notify=notify)
     if read is None:
-        beside = Path(target).expanduser().parent
-        near = [*NAMES, *(str(path) for path in itertools.islice(_entries(beside), 1000))]
+        near = [*NAMES, *(str(path) for path in _entries(Path(target).parent)[:1000])]
         raise CorpusError(
-            f"There is no file, folder or corpus {target!r}.{did_you_mean(target, near)} "
+            f"There is no file, folder or corpus {target[:300]!r}.{did_you_mean(target, near)} "
             f"Give a PATH or one of {', '.join(NAMES)}."
         )
     return [
@@ -157,7 +155,7 @@ def language_of(text: str) -> Language:
                 kana += 1
     if letters and chinese >= 0.3 * letters and kana < 0.2 * (chinese + kana):
         return "zh"
-    return "en" if letters and ascii_letters >= 0.8 * letters else "other"
+    return "en" if letters and ascii_letters >= 0.7 * letters else "other"
 
 
 def slug(name: str) -> str:
@@ -218,7 +216,7 @@ def _cached(repo_id: str, filename: str, root: Path | None) -> Path | None:
 
 def _canonical_text(subset: str, path: Path) -> Corpus:
     text, digest = _text_mode(path)
-    if not text.strip():
+    if not text or text.isspace():
         raise CorpusError(f"{path} is empty: there is no text in it.")
     return Corpus(
         name=f"needle-haystack-corpus/{path.stem}",
@@ -236,11 +234,15 @@ def _text_mode(path: Path) -> tuple[str, str]:
     try:
         data = path.read_bytes()
         digest = hashlib.sha256(data).hexdigest()
-        return unix_lines(data.decode("utf-8")), digest
+        text = data.decode("utf-8")
+        del data
+        return unix_lines(text), digest
     except OSError as error:
         raise CorpusError(f"Cannot read {path} ({error.strerror or error}).") from None
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start:,}.") from None
+        raise CorpusError(
+            f"{path} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start:,}."
+        ) from None
 
 
 def _split(spec: str) -> tuple[str | None, str]:
@@ -258,5 +260,5 @@ def _renamed(corpus: Corpus, subset: str) -> Corpus:
 def _entries(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in the name
         return []

@@ -68,9 +68,10 @@ def decoded(data: bytes, *, name: str, encoding: str | None = None) -> str:
         raise NotText(
             f"{name} is not a text: it has a NUL byte at offset {data.index(0):,}. If it is one, pass --encoding NAME."
         )
-    controls = len(data) - len(data.translate(None, _CONTROLS))
-    if controls > _CONTROL_SHARE * len(data):
-        raise NotText(f"{name} is not a text: {controls:,} of its {len(data):,} bytes are control characters.")
+    head = data[:_SAMPLE_BYTES]
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    if controls > _CONTROL_SHARE * len(head):
+        raise NotText(f"{name} is not a text: {controls:,} of its first {len(head):,} bytes are control characters.")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

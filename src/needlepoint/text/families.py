@@ -53,7 +53,8 @@ def find(name: str) -> Family | None:
 
 def known_names() -> list[str]:
     """All names, aliases and example models, for messages and docs."""
-    return [name for family in FAMILIES for name in (family.name, *family.aliases, *family.example_models)]
+    names = (name for family in FAMILIES for name in (family.name, *family.aliases, *family.example_models))
+    return list(dict.fromkeys(names))
 
 
 def suggest(name: str) -> str:

@@ -141,7 +141,7 @@ def fetch_hub_file(
         try:
             done = download(url, target, answer_s=_answer_s(), secrets=secrets, progress=progress)
         except DownloadError as failed:
-            with_token = hub.token_variable in os.environ
+            with_token = bool(os.environ.get(hub.token_variable))
             reason = _refusal(failed, hub, repo_id, filename, with_token=with_token)
             reasons.append(redact(f"{hub.title}: {reason}"))
             continue

