@@ -13,10 +13,16 @@ from needlepoint.types import Corpus, Endpoint, Tokenizer
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-_EN_SUBJECTS = "the miller|Dr. Hale|a quiet clerk|our ferry|the old gardener|Mrs. Quill|the survey team|one traveller".split("|")
+_EN_SUBJECTS = (
+    "the miller|Dr. Hale|a quiet clerk|our ferry|the old gardener|Mrs. Quill|the survey team|one traveller".split("|")
+)
 _EN_VERBS = "carried|repaired|described|measured|painted|forgot|borrowed|counted".split("|")
-_EN_OBJECTS = "the copper kettle|three wooden gates|a bundle of letters|the narrow bridge|her ledger|the orchard wall".split("|")
-_EN_TAILS = "before the rain came|at nearly 6.30 p.m.|without a single word|for reasons nobody gave|near the U.S. border|twice".split("|")
+_EN_OBJECTS = (
+    "the copper kettle|three wooden gates|a bundle of letters|the narrow bridge|her ledger|the orchard wall".split("|")
+)
+_EN_TAILS = "before the rain came|at nearly 6.30 p.m.|without a single word|for reasons nobody gave|near the U.S. border|twice".split(
+    "|"
+)
 _ZH_SUBJECTS = "老船工|那位先生|邻家的孩子|守林人|掌柜|远来的客人|绣娘|书院的学生".split("|")
 _ZH_VERBS = "修好了|带走了|数过|描画了|借来了|忘记了|丈量了|擦亮了".split("|")
 _ZH_OBJECTS = "一把铜壶|三扇木门|几封旧信|窄窄的石桥|半本账簿|果园的矮墙|一盏油灯".split("|")
@@ -107,7 +113,9 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[None]:
+def _own_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """Tests never touch the user's settings, and reach a cache of their own unless they say otherwise."""
     for name in ("HF_TOKEN", "MODELSCOPE_API_TOKEN", "NEEDLEPOINT_API_KEY", "NEEDLEPOINT_DEBUG"):
         monkeypatch.delenv(name, raising=False)

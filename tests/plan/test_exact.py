@@ -39,7 +39,9 @@ def check(prompt: Prompt, length: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_prompt_has_exactly_the_asked_tokens(family: str, language: str, english: Corpus, chinese: Corpus) -> None:
+def test_every_prompt_has_exactly_the_asked_tokens(
+    family: str, language: str, english: Corpus, chinese: Corpus
+) -> None:
     corpus = english if language == "en" else chinese
     grid = Grid(lengths=(256, 1_000, 4_000, 32_000), depths=tuple(range(0, 101, 10)))
     plan = Plan(Task(grid=grid), [corpus], connect(family))
@@ -61,7 +63,11 @@ def test_long_prompts_are_exact_too(family: str, language: str, english: Corpus,
 def test_the_needle_stands_at_the_nearest_sentence_end(english: Corpus) -> None:
     from needlepoint.text.boundaries import sentence_ends
 
-    plan = Plan(Task(grid=Grid(lengths=(8_000,), depths=(10, 35, 50, 80)), needles=(NEEDLE.text,), question="?"), [english], connect(None))
+    plan = Plan(
+        Task(grid=Grid(lengths=(8_000,), depths=(10, 35, 50, 80)), needles=(NEEDLE.text,), question="?"),
+        [english],
+        connect(None),
+    )
     for prompt in plan:
         hay = prompt.haystack
         at = prompt.edits[0].start
@@ -129,7 +135,14 @@ def test_a_further_cell_costs_slicing_not_encoding(english: Corpus) -> None:
     for length in (4_000, 128_000):
         splicer = Splicer(haystack)
         for depth in range(0, 101, 5):
-            fit(splicer, around, cell=Cell(subset="english", context_length=length, depth_percent=depth), replicate=0, needles=[NEEDLE], question="?")
+            fit(
+                splicer,
+                around,
+                cell=Cell(subset="english", context_length=length, depth_percent=depth),
+                replicate=0,
+                needles=[NEEDLE],
+                question="?",
+            )
         spent[length] = splicer.encoded_bytes / 21
     assert spent[4_000] < 3_000
     assert spent[128_000] < 3_000
@@ -167,7 +180,10 @@ def test_random_texts_are_exact(pieces: list[str], depth: float, length: int, fa
         assert prompt.token_ids() == endpoint.tokenizer.encode(prompt.text(), special=True).ids
 
 
-@pytest.mark.parametrize("text", ["a" * 30_000, "ab" * 20_000, "中" * 9_000, "7" * 20_000, "😀" * 4_000, "x\n" * 9_000, " " * 50 + "y" * 9_000])
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 30_000, "ab" * 20_000, "中" * 9_000, "7" * 20_000, "😀" * 4_000, "x\n" * 9_000, " " * 50 + "y" * 9_000],
+)
 @pytest.mark.parametrize("family", ["qwen3", "llama3.1", "gemma3"])
 def test_one_giant_line_is_exact(text: str, family: str) -> None:
     task = Task(grid=Grid(lengths=(1_000,), depths=(0, 50, 100)), needles=(NEEDLE.text,), question="?")

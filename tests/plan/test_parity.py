@@ -47,12 +47,24 @@ def reference(tokenizer: Tokenizer, text: str, longest: int, length: int, depth:
 @given(
     length=st.integers(300, 3_000),
     depth=st.integers(0, 100),
-    needles=st.lists(st.sampled_from([SEED_NEEDLE, "A. B. C.", "密码是七。", " x", "Dot. ", "plain words"]), min_size=1, max_size=5, unique=True),
+    needles=st.lists(
+        st.sampled_from([SEED_NEEDLE, "A. B. C.", "密码是七。", " x", "Dot. ", "plain words"]),
+        min_size=1,
+        max_size=5,
+        unique=True,
+    ),
     language=st.sampled_from(["en", "zh"]),
     size=st.integers(5, 400),
 )
 def test_any_cell_equals_the_plain_procedure(
-    length: int, depth: int, needles: list[str], language: str, size: int, tokenizer_of, prose, corpus_from  # type: ignore[no-untyped-def]
+    length: int,
+    depth: int,
+    needles: list[str],
+    language: str,
+    size: int,
+    tokenizer_of,
+    prose,
+    corpus_from,  # type: ignore[no-untyped-def]
 ) -> None:
     text = prose[language](size)
     task = Task(grid=Grid(lengths=(length,), depths=(depth,)), length_mode="evalscope", needles=tuple(needles))
@@ -65,20 +77,28 @@ def test_reference_prompts_are_byte_identical(shared_data: Path) -> None:
     recorded = json.loads((shared_data / "reference" / "evalscope_prompts.json").read_text())["small"]
     plan = needlepoint.prompts(
         datasets=["needle_haystack"],
-        dataset_args={"needle_haystack": {"local_path": str(shared_data / "corpus"), "extra_params": recorded["extra_params"]}},
+        dataset_args={
+            "needle_haystack": {"local_path": str(shared_data / "corpus"), "extra_params": recorded["extra_params"]}
+        },
     )
     ours = {
-        (p.cell.subset, p.cell.context_length, p.cell.depth_percent): hashlib.sha256(p.messages()[-1]["content"].encode()).hexdigest()
+        (p.cell.subset, p.cell.context_length, p.cell.depth_percent): hashlib.sha256(
+            p.messages()[-1]["content"].encode()
+        ).hexdigest()
         for p in plan
     }
-    theirs = {(row["subset"], row["context_length"], row["depth_percent"]): row["sha256"] for row in recorded["prompts"]}
+    theirs = {
+        (row["subset"], row["context_length"], row["depth_percent"]): row["sha256"] for row in recorded["prompts"]
+    }
     assert len(theirs) == 50
     assert ours == theirs
 
 
 def test_the_english_prompt_of_1000_tokens_has_3898_characters(shared_data: Path) -> None:
     plan = needlepoint.prompts(
-        datasets="needle_haystack", limit=1, dataset_args={"needle_haystack": {"local_path": str(shared_data / "corpus"), "subset_list": ["english"]}}
+        datasets="needle_haystack",
+        limit=1,
+        dataset_args={"needle_haystack": {"local_path": str(shared_data / "corpus"), "subset_list": ["english"]}},
     )
     (prompt,) = plan
     assert sum(len(message["content"]) for message in prompt.messages()) == 3898
@@ -104,12 +124,20 @@ def test_a_length_without_text_is_refused_and_the_shortest_is_named(english: Cor
 
 
 def test_a_text_without_a_full_stop_is_refused(corpus_from) -> None:  # type: ignore[no-untyped-def]
-    plan = Plan(Task(grid=Grid(lengths=(500,), depths=(50,)), length_mode="evalscope"), [corpus_from("no stop here " * 400)], connect(None))
+    plan = Plan(
+        Task(grid=Grid(lengths=(500,), depths=(50,)), length_mode="evalscope"),
+        [corpus_from("no stop here " * 400)],
+        connect(None),
+    )
     with pytest.raises(CorpusError, match="--length-mode exact"):
         list(plan)
 
 
 def test_a_tokenizer_with_bos_is_refused(english: Corpus) -> None:
-    plan = Plan(Task(grid=Grid(lengths=(500,), depths=(50,)), length_mode="evalscope"), [english], connect("meta-llama/Llama-3.1-8B-Instruct"))
+    plan = Plan(
+        Task(grid=Grid(lengths=(500,), depths=(50,)), length_mode="evalscope"),
+        [english],
+        connect("meta-llama/Llama-3.1-8B-Instruct"),
+    )
     with pytest.raises(TokenizerError, match="BOS"):
         list(plan)

@@ -70,7 +70,10 @@ def small_json(tmp_path: Path) -> Path:
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     engine.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=["<|end|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=400,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     engine.train_from_iterator(["the miller carried the kettle", "a kettle, a miller, a bridge"] * 20, trainer)
     folder = tmp_path / "small"

@@ -116,6 +116,8 @@ def _params(xllamacpp: Any, path: Path, n_ctx: int) -> Any:
     params.n_batch = params.n_ubatch = min(n_ctx, 512)
     params.n_parallel = 1
     params.n_gpu_layers = 0
+    # Loading tries a few tokens. On a busy machine the threads of that would spin for seconds waiting for each other.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_MMAP
     params.no_extra_bufts = True  # no second copy of the weights in another layout
     params.fit_params = False
