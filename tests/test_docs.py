@@ -1,0 +1,50 @@
+"""The docs say what is true: every flag is described, examples and the README's commands run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_every_flag_of_prompts_is_in_its_page_and_no_other() -> None:
+    import typer.main
+
+    from needlepoint.cli import app
+
+    command = typer.main.get_command(app).commands["prompts"]  # type: ignore[attr-defined]
+    flags = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\| `(--[a-z-]+)`", page, re.MULTILINE))
+    assert described == flags - {"--help"}
+
+
+def test_every_module_is_on_the_plan_of_the_house() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for file in (ROOT / "src" / "needlepoint").rglob("*.py"):
+        name = file.parent.name if file.stem == "__init__" else file.stem
+        assert re.search(rf"\b{name}\b", page), name
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples_run(example: Path) -> None:
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout and not done.stderr
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_readme_marks_its_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in ("run", "test"):
+        assert len(re.findall(rf"<!-- {name} -->\n```bash\n.+\n```", text)) == 1
