@@ -66,10 +66,9 @@ def fit(
 ) -> Prompt:
     """The prompt of `cell.context_length` tokens. Raises LengthError where it cannot be built."""
     hay = splicer.haystack
-    count = hay.tokenizer.count
     length = cell.context_length
-    overhead = count(frame.before, special=True) + count(frame.after, special=True)
-    needle_tokens = sum(count(" " + needle.text) for needle in needles)
+    overhead = splicer.count(frame.before) + splicer.count(frame.after)
+    needle_tokens = sum(splicer.count(" " + needle.text) for needle in needles)
     room = length - overhead - needle_tokens
     if room < 1:
         raise LengthError(

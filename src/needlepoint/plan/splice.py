@@ -52,6 +52,10 @@ class Splicer:
         self._window = _WINDOW_BYTES
         self._remembered: dict[str, Encoding] = {}
 
+    def count(self, text: str) -> int:
+        """Tokens of a text that stands around or in many prompts; remembered."""
+        return len(self._encode(text))
+
     def splice(self, edits: Sequence[Edit]) -> list[Run]:
         """The token runs of the haystack under `edits`, which are in order and do not overlap."""
         assert edits[-1].end is None, "a prompt ends somewhere: the widest window is then the whole text"
