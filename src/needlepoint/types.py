@@ -7,7 +7,7 @@ and the rooms to its left (text → plan → ask → score → learn → show), 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypedDict, runtime_checkable
 
@@ -95,6 +95,8 @@ class Endpoint:
     """Without a system message the chat template writes one of its own, which differs between revisions."""
     limit_tokens: int | None = None
     notes: tuple[str, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """What the other side told of itself, for the record: server, version, model id, ... No secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,3 +148,173 @@ class Segment:
 
     source: str
     n_tokens: int
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+Outcome = Literal[
+    "correct",
+    "partial",
+    "wrong",
+    "not_found",
+    "refused",  # valid: a reply was given to the whole prompt
+    "overflow",
+    "truncated",
+    "out_of_room",
+    "failed",
+    "unjudged",  # invalid: the measurement broke
+]
+VALID_OUTCOMES: frozenset[str] = frozenset({"correct", "partial", "wrong", "not_found", "refused"})
+
+FailureKind = Literal[
+    "overflow",  # the prompt is longer than the model takes
+    "rate_limit",
+    "server",  # 5xx, overloaded
+    "timeout",
+    "connection",  # refused, reset, cut off
+    "bad_answer",  # not what the API promises: HTML, invalid JSON, no choices, too large
+    "auth",  # 401, 403
+    "bad_request",  # other 4xx: sending it again gives the same
+    "stopped",  # by the user or a limit of the run, before an answer came
+]
+PASSING_FAILURES: frozenset[str] = frozenset({"rate_limit", "server", "timeout", "connection", "bad_answer"})
+"""What may be different the next time; nothing else is sent again."""
+
+
+@runtime_checkable
+class Askable(Protocol):
+    """What a model needs of a prompt, be it planned or read from a file. Texts are made on demand."""
+
+    @property
+    def n_tokens(self) -> int | None: ...
+
+    @property
+    def sha256(self) -> str: ...
+
+    @property
+    def max_tokens(self) -> int | None: ...
+
+    def messages(self) -> list[Message]: ...
+
+    def text(self) -> str:
+        """The rendered chat, where it is known."""
+        ...
+
+    def token_ids(self) -> array[int]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How replies are drawn. `options` go into the request as they are (temperature, seed, extra_body, ...)."""
+
+    max_tokens: int
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens as the other side counts them; None where it doesn't say."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    reasoning: int | None = None
+    cached: int | None = None
+    cache_written: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Seconds. `queued` waited for its turn, `first_token` and `total` since the request was sent."""
+
+    queued: float | None = None
+    first_token: float | None = None
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why no reply came. `message` is for people and holds no secret."""
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came back for one prompt. Without `error`, a reply was given; its text may still be empty."""
+
+    text: str = ""
+    reasoning: str | None = None
+    finish: str | None = None
+    """`stop`, `length`, or the server's own word."""
+    logprobs: tuple[float, ...] | None = None
+    usage: Usage = Usage()
+    prefilled_tokens: int | None = None
+    times: Times = Times()
+    attempts: int = 1
+    error: Failure | None = None
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Something that can be asked. Async; a local engine takes a whole wave and shares prefixes inside.
+
+    `ask` yields one Reply for each prompt, in their order, as they come. It makes one attempt at each and never raises
+    for what the other side does: failures are data (`Reply.error`). Only cancellation and programming errors raise.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def wave(self) -> int:
+        """How many prompts one call of `ask` should get: 1 for servers, more for local engines."""
+        ...
+
+    async def connect(self) -> Endpoint: ...
+
+    def ask(self, prompts: Sequence[Askable], sampling: Sampling) -> AsyncIterator[Reply]: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One question asked: the recipe from which its very prompt can be made again. Never the prompt's text."""
+
+    id: str
+    dataset: str
+    subset: str
+    layout: str
+    length_mode: str
+    replicate: int
+    repeat: int
+    context_length: int
+    depth_percent: float
+    achieved_length: int | None
+    achieved_depth_percent: float | None
+    boundary: str | None
+    needles: tuple[Needle, ...]
+    placements: tuple[Placement, ...]
+    question: str
+    answers: tuple[str, ...]
+    corpus: str
+    corpus_sha256: str
+    tokenizer: str
+    tokenizer_fingerprint: str
+    prompt_sha256: str
+    sent_tokens: int | None
+    length_proven: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What a reply is worth: an outcome, a value from 0 to 1 (None where invalid), why, and what in the text decided."""
+
+    outcome: Outcome
+    score: float | None
+    reason: str
+    span: tuple[int, int] | None
+    scorer: str
