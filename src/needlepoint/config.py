@@ -6,21 +6,31 @@ depths, corpus, ...). Where both say the same thing, the friendly one wins, sinc
 
 from __future__ import annotations
 
-import difflib
-import json
-import math
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
-from .errors import InputError, UsageError, did_you_mean
-from .plan.grid import Grid
-from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS
+from .errors import UsageError, did_you_mean
+from .fields import (
+    Count,
+    Number,
+    Sentence,
+    Text,
+    Texts,
+    Truth,
+    one_of,
+    parse_json,
+    shown,
+    text_or_file,
+    texts_of,
+    whole,
+)
+from .plan.grid import Grid, apply_limit
+from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, given_facts
 from .plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, check_template
 from .plan.task import Task, Verify
-from .types import LengthMode
+from .types import Layout, LengthMode
 
 DATASETS = ("needle_haystack",)
 SUBSETS = ("english", "chinese")
@@ -32,24 +42,7 @@ _MEANINGLESS = frozenset(
     "name output_types pretty_name query_template review_timeout sandbox_config shuffle shuffle_choices train_split "
     "dataset_hub dataset_dir default_subset dataset_revision".split()
 )
-
-
-def _list(value: object) -> object:
-    """One value where a list is meant."""
-    return [value] if isinstance(value, str | int | float) else value
-
-
-def _not_a_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("must be a number, not true or false")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("must be a finite number")
-    return value
-
-
-Strings = Annotated[list[str], BeforeValidator(_list)]
-Number = Annotated[int | float, BeforeValidator(_not_a_bool)]
-Count = Annotated[int, BeforeValidator(_not_a_bool), Field(ge=1, le=10_000)]
+Dataset = Annotated[str, one_of("dataset", DATASETS)]
 
 
 class _Strict(BaseModel):
@@ -59,16 +52,16 @@ class _Strict(BaseModel):
 class ExtraParams(_Strict):
     """`extra_params` of `needle_haystack`: the seed's names, its defaults where a field is None."""
 
-    retrieval_question: str | None = None
-    needles: Strings | None = None
+    retrieval_question: Sentence | None = None
+    needles: Texts | None = None
     context_lengths_min: Number | None = None
     context_lengths_max: Number | None = None
     context_lengths_num_intervals: Number | None = None
     document_depth_percent_min: Number | None = None
     document_depth_percent_max: Number | None = None
     document_depth_percent_intervals: Number | None = None
-    tokenizer_path: str | None = None
-    show_score: bool = False
+    tokenizer_path: Text | None = None
+    show_score: Truth = False
 
     def grid(self) -> Grid:
         given = {name: getattr(self, name) for name in _SEED_GRID if getattr(self, name) is not None}
@@ -78,11 +71,11 @@ class ExtraParams(_Strict):
 class DatasetArgs(_Strict):
     """`dataset_args["needle_haystack"]`, as EvalScope takes it."""
 
-    subset_list: Strings | None = None
-    local_path: str | None = None
-    dataset_id: str | None = None
-    prompt_template: str | None = None
-    system_prompt: str | None = None
+    subset_list: Texts | None = None
+    local_path: Text | None = None
+    dataset_id: Text | None = None
+    prompt_template: Text | None = None
+    system_prompt: Text | None = None
     extra_params: ExtraParams = ExtraParams()
 
     @field_validator("subset_list")
@@ -96,31 +89,31 @@ class DatasetArgs(_Strict):
 class PromptsConfig(_Strict):
     """Everything that decides prompts. Unknown names are refused with the nearest known one."""
 
-    datasets: Strings | None = None
+    datasets: Annotated[list[Dataset], BeforeValidator(texts_of)] | None = None
     dataset_args: dict[str, DatasetArgs] = {}
-    dataset_dir: str | None = None
+    dataset_dir: Text | None = None
     limit: Number | None = None
     repeats: Count = 1
     replicates: Count = 1
-    seed: Annotated[int, BeforeValidator(_not_a_bool)] = 0
+    seed: Annotated[int, whole(-(2**63), 2**63 - 1)] = 0
     lengths: Any = None
     depths: Any = None
-    corpus: Strings | None = None
-    encoding: str | None = None
-    tokenizer: str | None = None
-    chat_template: str | None = None
-    length_mode: LengthMode | None = None
-    layout: Literal["classic"] = "classic"
-    needle: Strings | None = None
-    needle_set: str = "seed"
-    needle_count: Annotated[int, BeforeValidator(_not_a_bool), Field(ge=1, le=MAX_DRAWN)] = 1
-    question: str | None = None
-    system_prompt: str | None = None
-    prompt_template: str | None = None
-    model: str | None = None
+    corpus: Texts | None = None
+    encoding: Text | None = None
+    tokenizer: Sentence | None = None
+    chat_template: Sentence | None = None
+    length_mode: Annotated[LengthMode, one_of("length mode", get_args(LengthMode))] | None = None
+    layout: Annotated[Layout, one_of("layout", get_args(Layout))] = "classic"
+    needle: Texts | None = None
+    needle_set: Annotated[str, one_of("needle set", NEEDLE_SETS)] = "seed"
+    needle_count: Annotated[int, whole(1, MAX_DRAWN)] = 1
+    question: Sentence | None = None
+    system_prompt: Text | None = None
+    prompt_template: Text | None = None
+    model: Sentence | None = None
     api_key: SecretStr | None = None
-    max_tokens: Annotated[int, BeforeValidator(_not_a_bool), Field(ge=1)] | None = None
-    verify: bool = False
+    max_tokens: Annotated[int, whole(1, 10_000_000)] | None = None
+    verify: Truth = False
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -128,51 +121,43 @@ class PromptsConfig(_Strict):
         given = {name: value for name, value in values.items() if value is not None}
         if isinstance(given.get("dataset_args"), str):
             given["dataset_args"] = parse_json(given["dataset_args"], "--dataset-args")
-        for name in ("dataset_dir",):
-            if isinstance(given.get(name), Path):
-                given[name] = str(given[name])
-        if isinstance(given.get("api_key"), str):
-            given["api_key"] = SecretStr(given["api_key"])
+        if isinstance(key := given.pop("api_key", None) or None, str):
+            key = SecretStr(key)
+        if key is not None:
+            given["api_key"] = key
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise UsageError(_sentence(error, cls)) from None
+            raise UsageError(_mistake(error, cls)) from None
 
-    @field_validator("datasets")
+    @field_validator("datasets", "corpus")
     @classmethod
-    def _known_datasets(cls, value: list[str] | None) -> list[str] | None:
-        for name in value or ():
-            if name not in DATASETS:
-                raise ValueError(
-                    f"unknown dataset {name!r}.{did_you_mean(name, DATASETS)} Known: {', '.join(DATASETS)}"
-                )
+    def _not_empty(cls, value: list[str] | None) -> list[str] | None:
         if value is not None and not value:
-            raise ValueError("must name at least one dataset")
+            raise ValueError("must name at least one")
+        return value
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _sendable_key(cls, value: object) -> object:
+        key = value.get_secret_value() if isinstance(value, SecretStr) else None
+        if key is None or not key or not key.isascii() or not key.isprintable():
+            raise ValueError("must be a text of printable ASCII characters, as keys are")
         return value
 
     @field_validator("dataset_args", mode="before")
     @classmethod
     def _known_dataset_args(cls, value: object) -> object:
         if not isinstance(value, Mapping):
-            raise ValueError('must be a JSON object, e.g. {"needle_haystack": {"subset_list": ["english"]}}')
-        for name, arguments in value.items():
-            if name not in DATASETS:
-                raise ValueError(f"unknown dataset {name!r}.{did_you_mean(str(name), DATASETS)}")
-            for key in arguments if isinstance(arguments, Mapping) else ():
-                if key in _MEANINGLESS:
-                    raise ValueError(
-                        f"{key!r} means nothing for {name}, whose prompts are made, not read. Leave it out"
-                    )
-        return value
-
-    @field_validator("needle_set")
-    @classmethod
-    def _known_needle_set(cls, value: str) -> str:
-        if value not in NEEDLE_SETS:
             raise ValueError(
-                f"unknown set {value!r}.{did_you_mean(value, NEEDLE_SETS)} Known: {', '.join(NEEDLE_SETS)}"
+                f'must be a JSON object, e.g. {{"needle_haystack": {{"subset_list": ["english"]}}}}, not {shown(value)}'
             )
-        return value
+        for name in value:
+            if name not in DATASETS:
+                raise ValueError(
+                    f"unknown dataset {shown(name)}.{did_you_mean(str(name), DATASETS)} Known: {', '.join(DATASETS)}"
+                )
+        return {name: _meaningful(name, arguments) for name, arguments in value.items()}
 
     @property
     def arguments(self) -> DatasetArgs:
@@ -205,19 +190,28 @@ class PromptsConfig(_Strict):
         return Grid.from_specs(lengths, depths)
 
     def task(self) -> Task:
-        """The values that the planner takes."""
+        """The values that the planner takes. Raises UsageError for what can be seen without a text or a tokenizer."""
         arguments, extra = self.arguments, self.arguments.extra_params
         needles = self.needle if self.needle is not None else extra.needles
-        if needles is not None and self.needle_set != "seed":
-            raise UsageError("--needle and --needle-set exclude each other: give the needles, or name a set.")
+        question = self.question if self.question is not None else extra.retrieval_question
+        if needles is not None:
+            if self.needle_set != "seed":
+                raise UsageError("--needle and --needle-set exclude each other: give the needles, or name a set.")
+            given_facts(
+                needles,
+                question or SEED_QUESTION,
+                unique=self.resolved_length_mode == "exact",
+                needle_flag="--needle" if self.needle is not None else "needles",
+            )
         if self.needle_count > 1 and self.needle_set not in DRAWN_KINDS:
             raise UsageError(
                 f"--needle-count works with --needle-set {', '.join(DRAWN_KINDS)}; give --needle for each other."
             )
-        template = _text_or_file(self.prompt_template, arguments.prompt_template, "--prompt-template")
+        template = text_or_file(self.prompt_template, arguments.prompt_template, "--prompt-template")
         template = PROMPT_TEMPLATE if template is None else template
         check_template(template)
-        system = _text_or_file(self.system_prompt, arguments.system_prompt, "--system-prompt")
+        system = text_or_file(self.system_prompt, arguments.system_prompt, "--system-prompt")
+        apply_limit((), self.limit)
         return Task(
             grid=self.grid(),
             layout=self.layout,
@@ -225,7 +219,7 @@ class PromptsConfig(_Strict):
             needle_set=self.needle_set,
             needle_count=self.needle_count,
             needles=None if needles is None else tuple(needles),
-            question=self.question if self.question is not None else extra.retrieval_question,
+            question=question,
             system_prompt=SYSTEM_PROMPT if system is None else system,
             prompt_template=template,
             replicates=self.replicates,
@@ -236,69 +230,52 @@ class PromptsConfig(_Strict):
         )
 
 
-def parse_json(text: str, flag: str) -> Any:
-    """JSON from a flag, with the place of a mistake in the message."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        around = text[max(0, error.pos - 20) : error.pos + 20]
-        raise UsageError(
-            f"{flag} is not valid JSON: {error.msg} at character {error.pos + 1}, near {around!r}."
-        ) from None
-    except RecursionError:
-        raise UsageError(f"{flag} is not usable JSON: it is nested too deeply.") from None
+def _meaningful(dataset: str, arguments: object) -> object:
+    """Dataset arguments without those that ask for nothing, such as `few_shot_num: 0`."""
+    if not isinstance(arguments, Mapping):
+        return arguments
+    for key, value in arguments.items():
+        if key in _MEANINGLESS and value:
+            raise ValueError(
+                f"{key}={shown(value)} means nothing for {dataset}, whose prompts are made, not read. Leave it out"
+            )
+    return {key: value for key, value in arguments.items() if key not in _MEANINGLESS}
 
 
-def _refuse_constant(name: str) -> float:
-    raise UsageError(f"{name} is not a number that a setting can have.")
-
-
-def _text_or_file(flag_value: str | None, argument: str | None, flag: str) -> str | None:
-    """A flag's value is text, or the path of a file that holds it; a dataset argument is always text."""
-    if flag_value is None:
-        return argument
-    if "\n" in flag_value or "{" in flag_value or len(flag_value) > 1_000:
-        return flag_value
-    path = Path(flag_value).expanduser()
-    try:
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InputError(f"Cannot read the file given by {flag}, {flag_value}: {error}.") from None
-    if flag_value.endswith((".txt", ".md", ".jinja", ".tmpl")) and " " not in flag_value:
-        raise InputError(f"There is no file {flag_value}, given by {flag}.")
-    return flag_value
-
-
-def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
+def _mistake(error: ValidationError, model: type[BaseModel]) -> str:
     """The first mistake as one line for people."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = [
-        part for part in first["loc"] if not (isinstance(part, str) and part.startswith(("function-", "int", "float")))
-    ]
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = [part for part in first["loc"] if not str(part).startswith(("function-", "nullable"))]
+    entry = place[-1] if place and isinstance(place[-1], int) else None
+    place = place if entry is None else place[:-1]
     where = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
-        name = str(place[-1])
-        return f"Unknown setting {where!r}.{_near(name, _names(model, place[:-1]))}"
-    message = first["msg"].removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
-    if first["type"].endswith("_type") or first["type"].endswith("_parsing"):
-        message = message.replace("should be a valid", "must be a")
+        return f"Unknown setting {where!r}.{_nearest(str(place[-1]), _level(model, place[:-1]))}"
     flag = f"--{where.replace('_', '-')}" if len(place) == 1 else where
-    return f"{flag}: {message}."
+    if entry is not None:
+        flag = f"{flag} (entry {entry + 1})"
+    if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        return f"{flag}: must be a JSON object, not {shown(first['input'])}."
+    return f"{flag}: {first['msg'].removeprefix('Value error, ').rstrip('.')}."
 
 
-def _names(model: type[BaseModel], path: Iterable[int | str]) -> list[str]:
-    """The settings that exist at `path` of nested models."""
-    current: Any = model
-    for part in path:
-        nested = {"dataset_args": DatasetArgs, "extra_params": ExtraParams}.get(str(part))
-        current = nested or current
-    return list(current.model_fields)
+def _level(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
+    """The settings' model at `place` of nested ones."""
+    nested: dict[str, type[BaseModel]] = {"dataset_args": DatasetArgs, "extra_params": ExtraParams}
+    return next((nested[str(part)] for part in reversed(place) if str(part) in nested), model)
 
 
-def _near(name: str, known: list[str]) -> str:
-    hint = did_you_mean(name, known)
+def _nearest(name: str, level: type[BaseModel]) -> str:
+    """Where a name that is unknown at one level is known, or what it resembles."""
+    homes: dict[type[BaseModel], str] = {
+        PromptsConfig: "It is a setting of its own, not one of a dataset.",
+        DatasetArgs: "It belongs into dataset_args.needle_haystack.",
+        ExtraParams: "It belongs into dataset_args.needle_haystack.extra_params.",
+    }
+    hint = did_you_mean(name, level.model_fields)
     if hint:
         return hint
-    ordered = sorted(known, key=lambda other: -difflib.SequenceMatcher(None, name, other).ratio())
-    return f" Known here: {', '.join(ordered[:8])}, ..."
+    for home, says in homes.items():
+        if home is not level and name in home.model_fields:
+            return f" {says}"
+    return f" Known here: {', '.join(level.model_fields)}."

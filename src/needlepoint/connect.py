@@ -6,13 +6,16 @@ The only place that knows all kinds: packaged families, files, hubs, GGUF files 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from .errors import FetchError, TokenizerError, did_you_mean
+from .fields import user_path
 from .text import chat, families, tokenizers
 from .text.cache import Notify, Progress
 from .text.formats import BUILTIN
-from .types import Endpoint, Render, Tokenizer
+from .text.userfiles import exists
+from .types import Endpoint, Tokenizer
 
 DEFAULT_TOKENIZER = "Qwen/Qwen3-0.6B"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -40,13 +43,8 @@ def connect(
                 f"No tokenizer is known for the model {model!r}: lengths are counted with {DEFAULT_TOKENIZER} and are "
                 "unproven. Name one with --tokenizer."
             )
-        endpoint = _local(DEFAULT_TOKENIZER, progress=progress)
-        return _templated(
-            Endpoint(tokenizer=endpoint.tokenizer, render=endpoint.render, template_name=endpoint.template_name),
-            chat_template,
-            needs_template=needs_template,
-        )
-    chosen = name if name is not None else model if model is not None else DEFAULT_TOKENIZER
+        model = None
+    chosen = name or model or DEFAULT_TOKENIZER
     if chosen.startswith(("http://", "https://")):
         endpoint = _served(chosen, model=model, api_key=api_key)
     elif chosen == "smollm2" or chosen.lower().endswith(".gguf"):
@@ -57,7 +55,7 @@ def connect(
 
 
 def _local(name: str, *, progress: Progress | None) -> Endpoint:
-    path = Path(name).expanduser()
+    path = user_path(name)
     looks_like_path = name.startswith((".", "/", "~")) or name.endswith(".json")
     if looks_like_path or (path.exists() and families.find(name) is None):
         return _from_folder(tokenizers.from_file(path), path if path.is_dir() else path.parent)
@@ -88,8 +86,10 @@ def _from_folder(tokenizer: Tokenizer, folder: Path) -> Endpoint:
     found = chat.find_template(folder)
     if found is None:
         return Endpoint(tokenizer=tokenizer, render=None)
-    render = chat.from_jinja(found.template, bos_token=found.bos_token, eos_token=found.eos_token, name=tokenizer.name)
-    return Endpoint(tokenizer=tokenizer, render=render, template_name=found.source)
+    endpoint = _jinja(
+        tokenizer, found.template, name=tokenizer.name, bos_token=found.bos_token, eos_token=found.eos_token
+    )
+    return replace(endpoint, template_name=found.source)
 
 
 def _from_hub(name: str, *, progress: Progress | None) -> Endpoint:
@@ -116,7 +116,7 @@ def _gguf(name: str, *, notify: Notify | None, progress: Progress | None) -> End
 
     if name == "smollm2":
         return connect_gguf(fetch_asset(name, progress=progress, notify=notify), name=name)
-    return connect_gguf(Path(name).expanduser())
+    return connect_gguf(user_path(name))
 
 
 def _served(url: str, *, model: str | None, api_key: str | None) -> Endpoint:
@@ -140,27 +140,40 @@ def _templated(endpoint: Endpoint, wanted: str | None, *, needs_template: bool) 
                 "be counted as a server does. Give --chat-template NAME|FILE.jinja, or 'none' for a model without chat."
             )
         return endpoint
-    render: Render | None
     if wanted == "none":
-        render = None
-    elif wanted in BUILTIN:
-        render = BUILTIN[wanted].render
+        found = Endpoint(tokenizer=endpoint.tokenizer, render=None)
+    elif (format_ := BUILTIN.get(wanted)) is not None:
+        found = Endpoint(
+            tokenizer=endpoint.tokenizer,
+            render=format_.render,
+            needs_system=format_.default_system,
+        )
     else:
-        path = Path(wanted).expanduser()
-        if not path.is_file():
-            raise TokenizerError(
-                f"Unknown chat template {wanted!r}.{did_you_mean(wanted, BUILTIN)} Known: "
-                f"{', '.join(BUILTIN)}, none, or a Jinja file."
-            )
-        try:
-            template = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise TokenizerError(f"Cannot read the chat template {path}: {error}.") from None
-        render = chat.from_jinja(template, bos_token=None, eos_token=None, name=path.name)
-    return Endpoint(
-        tokenizer=endpoint.tokenizer,
-        render=render,
-        template_name=wanted,
-        limit_tokens=endpoint.limit_tokens,
-        notes=endpoint.notes,
+        found = _jinja(endpoint.tokenizer, _template_file(wanted), name=Path(wanted).name)
+    return replace(
+        found, template_name=wanted, limit_tokens=endpoint.limit_tokens, notes=(*endpoint.notes, *found.notes)
     )
+
+
+def _template_file(wanted: str) -> str:
+    path = user_path(wanted)
+    if not exists(wanted):
+        known = ", ".join(BUILTIN)
+        raise TokenizerError(
+            f"Unknown chat template {wanted!r}.{did_you_mean(wanted, BUILTIN) or f' Known: {known}.'} It can also be "
+            "'none', or a Jinja file."
+        )
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TokenizerError(f"Cannot read the chat template {path}: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise TokenizerError(f"The chat template {path} is not UTF-8 text.") from None
+
+
+def _jinja(
+    tokenizer: Tokenizer, template: str, *, name: str, bos_token: str | None = None, eos_token: str | None = None
+) -> Endpoint:
+    render = chat.from_jinja(template, bos_token=bos_token, eos_token=eos_token, name=name)
+    notes = tuple(f"Chat template of {name}: {note}." for note in render.notes)
+    return Endpoint(tokenizer=tokenizer, render=render, notes=notes)

@@ -56,6 +56,8 @@ class FetchError(NeedlepointError):
 class OutputError(NeedlepointError):
     """A result could not be written."""
 
+    exit_code = 2
+
 
 class MissingExtra(NeedlepointError):
     """An optional part of needlepoint is needed and not installed."""

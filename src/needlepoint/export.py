@@ -1,12 +1,12 @@
-"""Prompts as files and as numbers: the seed's sample shape, provider batch files, and data statistics."""
+"""Prompts as files: the seed's sample shape and provider batch files, written whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
-import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from .errors import OutputError, UsageError
+from .fields import user_path
 from .plan.prompt import Prompt, fingerprint
 from .plan.task import Plan
 
@@ -32,7 +33,7 @@ def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> dict[str, Any
     assert corpus is not None
     return {
         "input": [
-            {"id": fingerprint([message, {"role": "at", "content": f"{digest}:{number}:{place}"}])[:8], **message}
+            {"id": _short_id(f"{prompt.cell.subset}:{number}:{place}:{digest}"), **message}
             for place, message in enumerate(messages)
         ],
         "target": prompt.target,
@@ -80,6 +81,10 @@ def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> dict[str, Any
             "prompt_sha256": digest,
         },
     }
+
+
+def _short_id(identity: str) -> str:
+    return hashlib.sha256(identity.encode()).hexdigest()[:8]
 
 
 def batch_request(prompt: Prompt, number: int, *, model: str) -> dict[str, Any]:
@@ -141,111 +146,68 @@ def write(lines: Iterable[Line], target: str, *, on_line: Callable[[Line], None]
     return size
 
 
+def check_target(target: str) -> None:
+    """Raise where it can be seen beforehand that nothing can be written there."""
+    if target == "-":
+        return
+    if not target or "\0" in target:
+        raise OutputError(f"--out {target!r} is not the name of a file.")
+    path = user_path(target)
+    try:
+        if path.is_dir():
+            raise OutputError(f"{path} is a folder. Give a file for --out.")
+        if not path.parent.is_dir():
+            raise OutputError(f"There is no folder {path.parent} to write {path.name!r} in. Make it first.")
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
 @contextlib.contextmanager
 def _destination(target: str) -> Iterator[IO[bytes]]:
-    if target == "-":
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    path = Path(target).expanduser()
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder. Give a file for --out.")
-    if path.exists() and not path.is_file():  # a device or pipe: no moving into place
-        try:
+    check_target(target)
+    path = Path("standard output") if target == "-" else user_path(target)
+    try:
+        if target == "-":
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        elif _is_stream(path):
             with path.open("wb") as out:
                 yield out
-        except OSError as error:
-            raise _unwritable(path, error) from None
-        return
+        else:
+            with _replacing(path.resolve()) as out:  # behind a link
+                yield out
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _is_stream(path: Path) -> bool:
+    """Devices and pipes, and the files that /dev/stdout and the like stand for, are written in place."""
+    return path.exists() and (not path.is_file() or path.parts[:2] in (("/", "dev"), ("/", "proc")))
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside `path` that takes its place when all went well, and is gone otherwise."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with beside.open("wb") as out:
             yield out
         beside.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
 
 
 def _unwritable(path: Path, error: OSError) -> OutputError:
-    if error.errno == errno.ENOSPC or error.errno == errno.EFBIG or error.errno == errno.EDQUOT:
-        return OutputError(f"No space left for {path}; nothing was kept. Free some, or write elsewhere with --out.")
-    return OutputError(f"Cannot write {path}: {error.strerror or error}. Choose another place with --out.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Total, mean, extremes and sample standard deviation of some counts; None where there are none."""
-
-    mean: float | None
-    min: int | None
-    max: int | None
-    std: float | None
-
-    @classmethod
-    def of(cls, values: list[int]) -> Spread:
-        if not values:
-            return cls(mean=None, min=None, max=None, std=None)
-        return cls(
-            mean=round(statistics.fmean(values), 2),
-            min=min(values),
-            max=max(values),
-            std=round(statistics.stdev(values), 2) if len(values) > 1 else 0.0,
+    reason = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        return OutputError(
+            f"Cannot write {path}: {reason}. Nothing was kept. Free some space, or choose another place with --out."
         )
-
-    def json(self) -> dict[str, float | int | None]:
-        return {"mean": self.mean, "min": self.min, "max": self.max, "std": self.std}
-
-
-@dataclass(slots=True)
-class _Tally:
-    characters: list[int] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=list)
-    targets: list[int] = field(default_factory=list)
-
-    def json(self) -> dict[str, Any]:
-        return {
-            "samples": len(self.characters),
-            "prompt_characters": Spread.of(self.characters).json(),
-            "prompt_tokens": Spread.of(self.tokens).json(),
-            "target_characters_mean": round(statistics.fmean(self.targets), 2) if self.targets else None,
-        }
-
-
-class Statistics:
-    """The seed's *Data Statistics*: characters of system and user message as the seed counts them, and tokens."""
-
-    def __init__(self) -> None:
-        self._all = _Tally()
-        self._subsets: dict[str, _Tally] = {}
-        self.recounted = 0
-        self.boundaries: dict[str, int] = {}
-        self.largest_depth_error_percent = 0.0
-
-    def add(self, prompt: Prompt, n_characters: int | None = None) -> None:
-        if n_characters is None:
-            n_characters = sum(len(message["content"]) for message in prompt.messages())
-        for tally in (self._all, self._subsets.setdefault(prompt.cell.subset, _Tally())):
-            tally.characters.append(n_characters)
-            tally.tokens.append(prompt.n_tokens)
-            tally.targets.append(len(prompt.target))
-        self.recounted += prompt.recounted
-        self.boundaries[prompt.boundary] = self.boundaries.get(prompt.boundary, 0) + 1
-        for placement in prompt.placements:
-            error = abs(placement.achieved_depth_percent - placement.depth_percent)
-            self.largest_depth_error_percent = round(max(self.largest_depth_error_percent, error), 3)
-
-    def json(self) -> dict[str, Any]:
-        return {
-            "total": self._all.json(),
-            "subsets": [{"name": name, **tally.json()} for name, tally in self._subsets.items()],
-            "recounted": self.recounted,
-            "boundaries": dict(self.boundaries),
-            "largest_depth_error_percent": self.largest_depth_error_percent,
-        }
+    return OutputError(f"Cannot write {path}: {reason}. Choose another place with --out.")
 
 
 def _plain(number: float) -> float | int:

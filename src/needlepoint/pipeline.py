@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from .config import SUBSETS, PromptsConfig
 from .connect import DEFAULT_TOKENIZER, connect
 from .errors import CorpusError, did_you_mean
+from .fields import user_path
 from .plan.task import Plan
 from .text import corpora
-from .text.cache import Progress
+from .text.cache import Notify, Progress
 from .types import Corpus
-
-Notify = Callable[[str], None]
 
 
 def plan_prompts(config: PromptsConfig, *, notify: Notify | None = None, progress: Progress | None = None) -> Plan:
@@ -65,4 +63,4 @@ def _check_subsets(wanted: list[str] | None, known: list[str] | tuple[str, ...])
 
 
 def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text).expanduser()
+    return None if text is None else user_path(text)

@@ -5,43 +5,42 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from ..show.console import downloads, notify, out_console, printable
-from ..text.assets import ASSETS, clear_assets, fetch_asset, list_assets
+from ..text.assets import ASSETS, asset_path, clear_assets, fetch_asset, list_assets
 from ..text.cache import cache_dir
+
+_HERE = {True: "yes", False: "broken", None: "no"}
 
 
 def show_assets(*, as_json: bool) -> None:
     states = list_assets()
     if as_json:
-        rows: list[dict[str, Any]] = [
-            {name: str(value) if hasattr(value, "is_file") else value for name, value in asdict(state).items()}
-            for state in states
-        ]
+        rows = [{**asdict(state), "path": str(state.path)} for state in states]
         print(json.dumps({"cache": str(cache_dir()), "assets": rows}, ensure_ascii=False, indent=2))
         return
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("Name", "What", "Licence", "Size", "Here"):
-        table.add_column(column, justify="right" if column == "Size" else "left")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("Name", overflow="fold")
+    table.add_column("What")
+    table.add_column("Licence")
+    table.add_column("Size", justify="right", no_wrap=True)
+    table.add_column("Here", no_wrap=True)
     for state in states:
-        table.add_row(
-            printable(state.name),
-            printable(state.title),
-            printable(state.licence),
-            _size(state.size),
-            "yes" if state.path else "no",
-        )
+        texts = (printable(text) for text in (state.name, state.title, state.licence))
+        table.add_row(*texts, _size(state.size), _HERE[state.ok])
     console = out_console()
     console.print(table)
-    console.print(f"Cache  {cache_dir()}")
+    console.print(f"Cache  {cache_dir()}", soft_wrap=True)
 
 
 def fetch(names: Sequence[str]) -> None:
-    for name in list(ASSETS) if list(names) == ["all"] else names:
+    wanted = list(ASSETS) if "all" in names else list(dict.fromkeys(names))
+    for name in wanted:
+        asset_path(name)  # an unknown name is refused before anything is fetched
+    for name in wanted:
         with downloads() as progress:
             path = fetch_asset(name, progress=progress, notify=notify)
         print(path)
@@ -55,7 +54,5 @@ def clear(names: Sequence[str] | None) -> None:
         notify("There was nothing to remove.")
 
 
-def _size(size: int | None) -> str:
-    if size is None:
-        return "–"
+def _size(size: int) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"

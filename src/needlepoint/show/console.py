@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,22 +14,25 @@ if TYPE_CHECKING:
 
     from ..text.cache import Progress
 
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_PIPE_WIDTH = 200
 
 
 def printable(text: str) -> str:
-    """`text` without control characters and direction overrides."""
+    """`text` without control characters, direction overrides and halves of surrogate pairs."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def out_console(*, stderr: bool = False) -> Console:
+    """A console that prints text as it is: no markup, no guessing, and no line breaks of its own in a pipe."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=not (sys.stderr if stderr else sys.stdout).isatty())
+    wide = not (sys.stderr if stderr else sys.stdout).isatty() and "COLUMNS" not in os.environ
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=_PIPE_WIDTH if wide else None)
 
 
 def notify(message: str) -> None:
-    """One line for people."""
+    """One message for people."""
     print(f"needlepoint: {printable(message)}", file=sys.stderr, flush=True)
 
 
@@ -51,3 +55,18 @@ def downloads() -> Iterator[Progress]:
             bars.update(tasks[name], completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def counting(noun: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar that counts to `total`; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Bars(*columns, console=out_console(stderr=True), transient=True) as bars:
+        task = bars.add_task(noun, total=total)
+        yield lambda: bars.advance(task)
