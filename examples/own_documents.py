@@ -39,8 +39,8 @@ def main() -> None:
         for prompt in plan:
             needle = prompt.needles[0]
             print(
-                f"{prompt.n_tokens:>6} tokens, {prompt.achieved_depth_percent:5.1f} % deep, replicate {prompt.replicate}: "
-                f"{needle.text}  {prompt.question}"
+                f"{prompt.n_tokens:>6} tokens, {prompt.achieved_depth_percent:5.1f} % deep, "
+                f"replicate {prompt.replicate}: {needle.text}  {prompt.question}"
             )
         for note in plan.notes:
             print("note:", note)

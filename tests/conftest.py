@@ -20,9 +20,9 @@ _EN_VERBS = "carried|repaired|described|measured|painted|forgot|borrowed|counted
 _EN_OBJECTS = (
     "the copper kettle|three wooden gates|a bundle of letters|the narrow bridge|her ledger|the orchard wall".split("|")
 )
-_EN_TAILS = "before the rain came|at nearly 6.30 p.m.|without a single word|for reasons nobody gave|near the U.S. border|twice".split(
-    "|"
-)
+_EN_TAILS = (
+    "before the rain came|at nearly 6.30 p.m.|without a single word|for reasons nobody gave|near the U.S. border|twice"
+).split("|")
 _ZH_SUBJECTS = "老船工|那位先生|邻家的孩子|守林人|掌柜|远来的客人|绣娘|书院的学生".split("|")
 _ZH_VERBS = "修好了|带走了|数过|描画了|借来了|忘记了|丈量了|擦亮了".split("|")
 _ZH_OBJECTS = "一把铜壶|三扇木门|几封旧信|窄窄的石桥|半本账簿|果园的矮墙|一盏油灯".split("|")

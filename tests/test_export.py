@@ -34,7 +34,7 @@ def prompt(plan: Plan) -> Prompt:
 
 @pytest.fixture
 def three(prompt: Prompt) -> list[Line]:
-    return [Line(prompt, 1, b"one\n"), Line(prompt, 1, b"two\n"), Line(prompt, 1, b"three\n")]
+    return [Line(prompt, b"one\n"), Line(prompt, b"two\n"), Line(prompt, b"three\n")]
 
 
 def ignore(line: Line) -> None:
@@ -106,7 +106,7 @@ def test_what_cannot_be_written_is_seen_beforehand(target: str) -> None:
 def test_lines_count_the_characters_that_the_seed_counts(plan: Plan) -> None:
     for line in lines(plan):
         row = json.loads(line.data)
-        assert line.n_characters == sum(len(message["content"]) for message in row["input"])
+        assert line.prompt.n_characters == sum(len(message["content"]) for message in row["input"])
         assert row["metadata"]["depth_percent"] in (0, 12.5)
     assert '"depth_percent":0,' in next(lines(plan)).data.decode(), "whole numbers have no point"
 
@@ -123,7 +123,7 @@ def test_a_batch_needs_a_model(plan: Plan) -> None:
 
 
 def test_a_sample_is_a_recipe(plan: Plan, prompt: Prompt) -> None:
-    metadata = sample(prompt, 0, 0, plan)["metadata"]
+    metadata = json.loads(sample(prompt, 0, 0, plan))["metadata"]
     assert (metadata["seed"], metadata["replicate"], metadata["repeat"]) == (5, 0, 0)
     assert metadata["prompt_sha256"] == prompt.sha256
     assert metadata["achieved_length"] == metadata["context_length"] == 300

@@ -38,7 +38,11 @@ def test_the_inner_rooms_import_without_the_packages_of_the_edge(module: str) ->
 
 
 def test_help_needs_no_tokenizer_and_no_settings() -> None:
-    code = "import sys; sys.argv[1:] = ['--help']\ntry:\n from needlepoint.cli import main; main()\nexcept SystemExit: pass\nprint('MODULES', *sys.modules)"
+    code = (
+        "import sys; sys.argv[1:] = ['--help']\n"
+        "try:\n from needlepoint.cli import main; main()\nexcept SystemExit: pass\n"
+        "print('MODULES', *sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = {name.split(".")[0] for name in done.stdout.split("MODULES")[1].split()}
     assert not found & {*HEAVY, "pydantic", "httpx2"}

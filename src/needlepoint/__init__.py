@@ -1,9 +1,9 @@
 """needlepoint: does a language model find a fact in a long text, at every context length and depth?
 
-    import needlepoint
+import needlepoint
 
-    for prompt in needlepoint.prompts(lengths="1k,4k", depths="0:100:5", corpus="embedded"):
-        print(prompt.cell, prompt.n_tokens, prompt.sha256)
+for prompt in needlepoint.prompts(lengths="1k,4k", depths="0:100:5", corpus="embedded"):
+    print(prompt.cell, prompt.n_tokens, prompt.sha256)
 """
 
 from __future__ import annotations

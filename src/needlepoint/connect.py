@@ -19,6 +19,7 @@ from .types import Endpoint, Tokenizer
 
 DEFAULT_TOKENIZER = "Qwen/Qwen3-0.6B"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_BOS_SPELLINGS = ("<|begin_of_text|>", "<bos>", "<｜begin▁of▁sentence｜>", "<s>", "<|endoftext|>")
 _HUB_FILES = ("tokenizer_config.json", "chat_template.jinja")
 
 
@@ -149,10 +150,16 @@ def _templated(endpoint: Endpoint, wanted: str | None, *, needs_template: bool) 
             needs_system=format_.default_system,
         )
     else:
-        found = _jinja(endpoint.tokenizer, _template_file(wanted), name=Path(wanted).name)
+        template, bos = _template_file(wanted), _bos_of(endpoint.tokenizer)
+        found = _jinja(endpoint.tokenizer, template, name=Path(wanted).name, bos_token=bos)
     return replace(
         found, template_name=wanted, limit_tokens=endpoint.limit_tokens, notes=(*endpoint.notes, *found.notes)
     )
+
+
+def _bos_of(tokenizer: Tokenizer) -> str | None:
+    """How a tokenizer that begins texts with a BOS spells it: what `bos_token` stands for in a template."""
+    return next((token for token in _BOS_SPELLINGS if tokenizer.adds_bos and token in tokenizer.special_tokens), None)
 
 
 def _template_file(wanted: str) -> str:

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from .errors import OutputError, UsageError
 from .fields import user_path
-from .plan.prompt import Prompt, fingerprint
+from .plan.prompt import Prompt
 from .plan.task import Plan
 
 Format = Literal["samples", "openai-batch"]
@@ -24,91 +24,99 @@ BATCH_BYTES = 200_000_000
 _SCHEMA = 1
 
 
-def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> dict[str, Any]:
-    """One prompt in the seed's sample shape; `metadata` holds the seed's three fields and the recipe."""
-    context = prompt.context()
-    messages = prompt.frame.messages(context)
-    digest = fingerprint(messages)
+def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> str:
+    """One prompt in the seed's sample shape; `metadata` holds the seed's three fields and the recipe.
+
+    As JSON text at once: a context is large, and is escaped once for the three places where it counts.
+    """
+    messages, context, digest = _escaped(prompt)
     corpus = prompt.corpus
     assert corpus is not None
-    return {
-        "input": [
-            {"id": _short_id(f"{prompt.cell.subset}:{number}:{place}:{digest}"), **message}
-            for place, message in enumerate(messages)
+    inputs = ",".join(
+        f'{{"id":"{_short_id(f"{prompt.cell.subset}:{number}:{place}:{digest}")}","role":"{role}","content":{content}}}'
+        for place, (role, content) in enumerate(messages)
+    )
+    recipe = {
+        "context_length": prompt.cell.context_length,
+        "depth_percent": _plain(prompt.cell.depth_percent),
+        "schema": _SCHEMA,
+        "dataset": plan.task.dataset,
+        "subset": prompt.cell.subset,
+        "layout": prompt.layout,
+        "length_mode": prompt.length_mode,
+        "replicate": prompt.replicate,
+        "repeat": prompt.repeat,
+        "seed": plan.task.seed,
+        "question": prompt.question,
+        "answers": list(prompt.answers),
+        "needles": [
+            {"text": needle.text, "answers": list(needle.answers), "key": needle.key} for needle in prompt.needles
         ],
-        "target": prompt.target,
-        "id": number,
-        "group_id": group,
-        "metadata": {
-            "context": context,
-            "context_length": prompt.cell.context_length,
-            "depth_percent": _plain(prompt.cell.depth_percent),
-            "schema": _SCHEMA,
-            "dataset": plan.task.dataset,
-            "subset": prompt.cell.subset,
-            "layout": prompt.layout,
-            "length_mode": prompt.length_mode,
-            "replicate": prompt.replicate,
-            "repeat": prompt.repeat,
-            "seed": plan.task.seed,
-            "question": prompt.question,
-            "answers": list(prompt.answers),
-            "needles": [
-                {"text": needle.text, "answers": list(needle.answers), "key": needle.key} for needle in prompt.needles
-            ],
-            "placements": [
-                {
-                    "needle": placement.needle,
-                    "depth_percent": _plain(placement.depth_percent),
-                    "achieved_depth_percent": placement.achieved_depth_percent,
-                    "tokens_before": placement.tokens_before,
-                    "boundary": placement.boundary,
-                }
-                for placement in prompt.placements
-            ],
-            "achieved_length": prompt.n_tokens,
-            "achieved_depth_percent": prompt.achieved_depth_percent,
-            "boundary": prompt.boundary,
-            "filler_tokens": prompt.filler_tokens,
-            "recounted": prompt.recounted,
-            "length_proven": plan.endpoint.proven,
-            "corpus": {"name": corpus.name, "licence": corpus.licence, "sha256": corpus.sha256},
-            "tokenizer": {
-                "name": plan.endpoint.tokenizer.name,
-                "fingerprint": plan.endpoint.tokenizer.fingerprint,
-                "chat_template": plan.endpoint.template_name,
-            },
-            "prompt_sha256": digest,
+        "placements": [
+            {
+                "needle": placement.needle,
+                "depth_percent": _plain(placement.depth_percent),
+                "achieved_depth_percent": placement.achieved_depth_percent,
+                "tokens_before": placement.tokens_before,
+                "boundary": placement.boundary,
+            }
+            for placement in prompt.placements
+        ],
+        "achieved_length": prompt.n_tokens,
+        "achieved_depth_percent": prompt.achieved_depth_percent,
+        "boundary": prompt.boundary,
+        "filler_tokens": prompt.filler_tokens,
+        "recounted": prompt.recounted,
+        "length_proven": plan.endpoint.proven,
+        "corpus": {"name": corpus.name, "licence": corpus.licence, "sha256": corpus.sha256},
+        "tokenizer": {
+            "name": plan.endpoint.tokenizer.name,
+            "fingerprint": plan.endpoint.tokenizer.fingerprint,
+            "chat_template": plan.endpoint.template_name,
         },
+        "prompt_sha256": digest,
     }
+    return (
+        f'{{"input":[{inputs}],"target":{_json(prompt.target)},"id":{number},"group_id":{group},'
+        f'"metadata":{{"context":"{context}",{_json(recipe)[1:]}}}'
+    )
+
+
+def _escaped(prompt: Prompt) -> tuple[list[tuple[str, str]], str, str]:
+    """Role and JSON content of each message, the context as it stands inside a JSON string, and the prompt's hash."""
+    context = _json(prompt.context())[1:-1]
+    around = prompt.frame
+    user = f'"{_json(around.user_before)[1:-1]}{context}{_json(around.user_after)[1:-1]}"'
+    messages = [("user", user)] if around.system is None else [("system", _json(around.system)), ("user", user)]
+    pairs = ",".join(f'["{role}",{content}]' for role, content in messages)
+    return messages, context, hashlib.sha256(f"[{pairs}]".encode()).hexdigest()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _short_id(identity: str) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:8]
 
 
-def batch_request(prompt: Prompt, number: int, *, model: str) -> dict[str, Any]:
+def batch_request(prompt: Prompt, number: int, *, model: str) -> str:
     """One line of a provider's batch file (OpenAI's format, which others take too)."""
-    messages = prompt.messages()
-    body: dict[str, Any] = {"model": model, "messages": messages}
-    if prompt.max_tokens is not None:
-        body["max_tokens"] = prompt.max_tokens
+    messages, _, digest = _escaped(prompt)
+    sent = ",".join(f'{{"role":"{role}","content":{content}}}' for role, content in messages)
+    limit = "" if prompt.max_tokens is None else f',"max_tokens":{prompt.max_tokens}'
     cell = prompt.cell
     place = f"{cell.subset}-{cell.context_length}-{_plain(cell.depth_percent)}-r{prompt.replicate}.{prompt.repeat}"
-    return {
-        "custom_id": f"{number}-{place}-{fingerprint(messages)[:12]}",
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": body,
-    }
+    name = _json(f"{number}-{place}-{digest[:12]}")
+    body = f'{{"model":{_json(model)},"messages":[{sent}]{limit}}}'
+    return f'{{"custom_id":{name},"method":"POST","url":"/v1/chat/completions","body":{body}}}'
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A prompt as one line of a file, with its length in characters as the seed counts them."""
+    """A prompt as one line of a file."""
 
     prompt: Prompt
-    n_characters: int
     data: bytes = field(repr=False)
 
 
@@ -124,12 +132,9 @@ def lines(plan: Plan, *, format_: Format = "samples", model: str | None = None) 
         group += prompt.repeat == 0
         if format_ == "openai-batch":
             record = batch_request(prompt, total, model=model or "")
-            messages = record["body"]["messages"]
         else:
             record = sample(prompt, number, group, plan)
-            messages = record["input"]
-        text = json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
-        yield Line(prompt, sum(len(message["content"]) for message in messages), text.encode())
+        yield Line(prompt, (record + "\n").encode())
         number += 1
 
 

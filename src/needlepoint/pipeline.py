@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from .config import SUBSETS, PromptsConfig
@@ -32,26 +33,32 @@ def plan_prompts(config: PromptsConfig, *, notify: Notify | None = None, progres
 def gather(config: PromptsConfig, *, notify: Notify | None = None, progress: Progress | None = None) -> list[Corpus]:
     """The corpora of `config`: those that it names, else the dataset's own, in the order of the dataset."""
     wanted = config.arguments.subset_list
+
+    def dataset(subsets: Sequence[str], *, fall_back: bool) -> list[Corpus]:
+        return corpora.canonical(
+            subsets,
+            local_path=_path(config.arguments.local_path),
+            dataset_dir=_path(config.dataset_dir),
+            dataset_id=config.arguments.dataset_id,
+            fall_back=fall_back,
+            notify=notify,
+            progress=progress,
+        )
+
     if config.corpus is not None:
-        found = [
-            corpus
-            for spec in config.corpus
-            for corpus in corpora.load(spec, encoding=config.encoding, notify=notify, progress=progress)
-        ]
+        found = []
+        for spec in config.corpus:
+            if spec == "canonical":
+                found += dataset(SUBSETS, fall_back=False)
+            else:
+                found += corpora.load(spec, encoding=config.encoding, notify=notify, progress=progress)
         subsets = [corpus.subset for corpus in found]
         if len(set(subsets)) < len(subsets):
             twice = next(subset for subset in subsets if subsets.count(subset) > 1)
             raise CorpusError(f"Two corpora are called {twice!r}. Name them: --corpus NAME=PATH.")
     else:
         _check_subsets(wanted, SUBSETS)
-        found = corpora.canonical(
-            [subset for subset in SUBSETS if wanted is None or subset in wanted],
-            local_path=_path(config.arguments.local_path),
-            dataset_dir=_path(config.dataset_dir),
-            dataset_id=config.arguments.dataset_id,
-            notify=notify,
-            progress=progress,
-        )
+        found = dataset([subset for subset in SUBSETS if wanted is None or subset in wanted], fall_back=True)
     _check_subsets(wanted, [corpus.subset for corpus in found])
     return [corpus for corpus in found if wanted is None or corpus.subset in wanted]
 

@@ -311,7 +311,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What a reply is worth: an outcome, a value from 0 to 1 (None where invalid), why, and what in the text decided."""
+    """What a reply is worth: an outcome, a value from 0 to 1 (None where invalid), why, and what decided."""
 
     outcome: Outcome
     score: float | None

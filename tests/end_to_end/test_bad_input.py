@@ -325,7 +325,7 @@ CORPORA = [
     corpus("JSONL with numbers", "--corpus", "{ws}/numbers.jsonl", says=["line 1", "no text in field 'text'"]),
     corpus("JSONL field unnamed", "--corpus", "{ws}/other.jsonl#", says=["names no field"]),
     corpus("empty folder", "--corpus", "{ws}/empty-folder", says=["empty-folder", "no text file"]),
-    corpus("folder of pictures", "--corpus", "{ws}/pictures", notes=1, says=["pictures", "holds text"]),
+    corpus("folder of pictures", "--corpus", "{ws}/pictures", notes=1, says=["pictures", "text"]),
     corpus("glob of nothing", "--corpus", "{ws}/*.rst", says=["*.rst", "No file matches"]),
     corpus(
         "two of one name", "--corpus", "{ws}/one/same.txt", "--corpus", "{ws}/two/same.txt", says=["'same'", "NAME="]
@@ -341,10 +341,10 @@ CORPORA = [
     parity("local_path lacks a file", local_path="{ws}/half", says=["Journey_to_the_West.txt", "half"]),
     parity("dataset_id of odd shape", local_path=None, dataset_id="corpus", says=["'corpus'", "owner/name"]),
     parity("unknown dataset_id offline", local_path=None, dataset_id="me/mine", says=["me/mine", "local_path"]),
-    command("offline, nothing cached", *PARITY, notes=1, says=["NEEDLEPOINT_OFFLINE", "local_path", "--corpus"]),
+    command("offline, nothing cached", *PARITY, says=["NEEDLEPOINT_OFFLINE", "local_path", "--corpus"]),
     command("canonical offline", *ANY_TEXT, "--corpus", "canonical", says=["NEEDLEPOINT_OFFLINE", "--corpus"]),
     command("embedded offline", *ANY_TEXT, "--corpus", "sotu", says=["sotu", "NEEDLEPOINT_OFFLINE"]),
-    command("dataset-dir empty", *PARITY, "--dataset-dir", "{ws}/empty-folder", notes=1, says=["NEEDLEPOINT_OFFLINE"]),
+    command("dataset-dir empty", *PARITY, "--dataset-dir", "{ws}/empty-folder", says=["NEEDLEPOINT_OFFLINE"]),
     exact("subset that the corpora lack", "--dataset-args", '{"needle_haystack": {"subset_list": ["english"]}}', says=[
         "'english'", "Known: text"
     ]),

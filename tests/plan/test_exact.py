@@ -151,7 +151,8 @@ def test_a_further_cell_costs_slicing_not_encoding(english: Corpus) -> None:
 SCRIPTS = st.sampled_from(
     [
         "abc defg. Hij, klm! ", "中文字。还有，更多！", "Привет мир. Ещё, раз! ", "مرحبا. كيف؟ ", "नमस्ते। फिर, ",
-        "😀👩‍👩‍👧🇩🇪", "1234567890", "\r\n", "\x00", "\t  ", "<|im_end|>", "e\u0301", "ﬁ", "\u200b", "'s 'LL", "____", "aaaa", "=>{};", "한국어. ",
+        "😀👩‍👩‍👧🇩🇪", "1234567890", "\r\n", "\x00", "\t  ", "<|im_end|>", "e\u0301", "ﬁ", "\u200b", "'s 'LL", "____",
+        "aaaa", "=>{};", "한국어. ",
     ]
 )  # fmt: skip
 

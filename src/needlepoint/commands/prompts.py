@@ -34,7 +34,7 @@ def make_prompts(settings: Mapping[str, Any], *, out: str | None, format_: str, 
     with counting("prompts", len(plan)) as count:
 
         def on_line(line: Line) -> None:
-            statistics.add(line.prompt, line.n_characters)
+            statistics.add(line.prompt)
             count()
 
         if out is None:

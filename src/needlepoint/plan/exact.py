@@ -73,7 +73,7 @@ def fit(
     if room < 1:
         raise LengthError(
             f"A prompt of {length} tokens has no room for the text: the chat and question take {overhead} tokens and "
-            f"the needles {needle_tokens}. About {overhead + needle_tokens + 32} tokens is the shortest that works here."
+            f"the needles {needle_tokens}. About {overhead + needle_tokens + 32} tokens is the shortest that works."
         )
     depths = spread(cell.depth_percent, len(needles))
     found: _Fitted | None = None

@@ -142,6 +142,12 @@ class Prompt:
     def achieved_depth_percent(self) -> float:
         return self.placements[0].achieved_depth_percent
 
+    @property
+    def n_characters(self) -> int:
+        """Characters of system and user message, as the seed's statistics count them."""
+        around = len(self.frame.system or "") + len(self.frame.user_before) + len(self.frame.user_after)
+        return around + len(self.context())
+
     def context(self) -> str:
         """The haystack with its needles."""
         parts: list[bytes] = []

@@ -58,9 +58,8 @@ class Statistics:
         self.boundaries: dict[str, int] = {}
         self.largest_depth_error_percent = 0.0
 
-    def add(self, prompt: Prompt, n_characters: int | None = None) -> None:
-        if n_characters is None:
-            n_characters = sum(len(message["content"]) for message in prompt.messages())
+    def add(self, prompt: Prompt) -> None:
+        n_characters = prompt.n_characters
         for tally in (self._all, self._subsets.setdefault(prompt.cell.subset, _Tally())):
             tally.characters.append(n_characters)
             tally.tokens.append(prompt.n_tokens)

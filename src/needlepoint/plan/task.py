@@ -53,9 +53,7 @@ class Task:
     def facts(self, corpus: Corpus, replicate: int) -> Facts:
         """The needles and the question of one replicate."""
         if self.needles is not None:
-            return given_facts(
-                self.needles, self.question or SEED_QUESTION, unique=self.length_mode == "exact"
-            )
+            return given_facts(self.needles, self.question or SEED_QUESTION, unique=self.length_mode == "exact")
         if self.needle_set in FIXED_SETS:
             facts = fixed_facts(self.needle_set, corpus.language)
         else:
@@ -91,8 +89,8 @@ class Plan:
             self._note(note)
         if endpoint.needs_system and not task.system_prompt:
             self._note(
-                f"Without a system prompt the chat template {endpoint.template_name} writes one of its own, which differs "
-                "between revisions of a model: lengths are unproven."
+                f"Without a system prompt the chat template {endpoint.template_name} writes one of its own, which "
+                "differs between revisions of a model: lengths are unproven."
             )
         self._check_needles()
 

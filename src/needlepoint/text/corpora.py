@@ -168,18 +168,16 @@ def _fallback(
 ) -> dict[str, Corpus]:
     names = ", ".join(f"{EMBEDDED[subset]} for {subset}" for subset in missing)
     files = " and ".join(CANONICAL_FILES[subset] for subset in missing)
-    if notify:
-        notify(
-            f"{refused} Using {names} instead. For the canonical text, put {files} in a folder and pass that "
-            "folder as local_path."
-        )
     try:
-        return {subset: embedded(subset, progress=progress) for subset in missing}
+        instead = {subset: embedded(subset, progress=progress) for subset in missing}
     except FetchError as error:
         raise FetchError(
             f"{refused} The embedded text cannot be had either: {error}\n"
             f"Put {files} in a folder and pass that folder as local_path, or take any other text with --corpus PATH."
         ) from error
+    if notify:
+        notify(f"{refused} Using {names} instead; for the canonical text, give its folder as local_path.")
+    return instead
 
 
 def _explicit_folder(local_path: str | Path | None, dataset_id: str | None) -> Path | None:

@@ -101,7 +101,8 @@ class _Reader:
                 texts.append(text.strip("\n"))
                 digest.update(f"{of_file}  {file.relative_to(base).as_posix()}\n".encode("utf-8", "surrogateescape"))
         if not texts:
-            raise CorpusError(f"None of the {len(files):,} files in {base} holds text.")
+            which = "The only file" if len(files) == 1 else f"None of the {len(files):,} files"
+            raise CorpusError(f"{which} in {base} holds {'no text' if len(files) == 1 else 'text'}.")
         return UserText(text="\n\n".join(texts), sha256=digest.hexdigest(), stem=stem, n_files=len(texts))
 
     def _read(self, path: Path) -> tuple[str, str]:
