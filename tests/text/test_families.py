@@ -94,7 +94,6 @@ STRANGERS = [
     "HuggingFaceTB/SmolLM2-135M-Instruct",
     "claude-sonnet-4",
     "gpt-2",
-    "o200k",
 ]
 
 
