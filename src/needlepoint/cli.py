@@ -11,35 +11,12 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from . import __version__
+from . import __version__, flags
 from .errors import NeedlepointError, OutputError, did_you_mean
 
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a wrong command line. Typer bundles click or imports it, by version: this finds it in both."""
-
-WHAT, TEXT, FACTS, TOKENS, AMOUNT, OUTPUT = "What", "Text", "Facts", "Tokens", "Amount", "Output"
-
-
-class Grouped(TyperCommand):
-    """A command whose help lists its options under their headings, in plain text: rich's help costs import time."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if (record := parameter.get_help_record(ctx)) is not None:
-                heading = getattr(parameter, "rich_help_panel", None) or "Other"
-                sections.setdefault(heading, []).append(record)
-        width = max(len(flag) for records in sections.values() for flag, _ in records)
-        for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl([(flag.ljust(width), says) for flag, says in records], col_max=width)
-
-
-def _option(group: str, metavar: str | None, help_: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help_, metavar=metavar, rich_help_panel=group, show_default=False, **more)
-
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 app = typer.Typer(
@@ -65,71 +42,36 @@ def _root(
         typer.echo(context.get_help())
 
 
-@app.command(cls=Grouped, short_help="Make the prompts: count, prove and write them.")
+@app.command(cls=flags.Grouped, short_help="Make the prompts: count, prove and write them.")
 def prompts(
-    datasets: Annotated[
-        list[str] | None, _option(WHAT, "NAME", "Naming needle_haystack gives EvalScope's very prompts.")
-    ] = None,
-    dataset_args: Annotated[str | None, _option(WHAT, "JSON", "Dataset arguments as EvalScope takes them.")] = None,
-    dataset_dir: Annotated[str | None, _option(WHAT, "DIR", "Root of a hub cache that holds the dataset.")] = None,
-    lengths: Annotated[
-        str | None, _option(WHAT, "LIST|RANGE", "Context lengths in tokens: 1k,4k,32k or 1k:1m:10:log.")
-    ] = None,
-    depths: Annotated[str | None, _option(WHAT, "LIST|RANGE", "Depths in percent: 0,50,100 or 0:100:11.")] = None,
-    length_mode: Annotated[
-        str | None,
-        _option(WHAT, "MODE", "exact: the whole prompt has that many tokens; evalscope: its prompts, byte for byte."),
-    ] = None,
-    corpus: Annotated[
-        list[str] | None,
-        _option(
-            TEXT,
-            "NAME|PATH",
-            "Text to hide needles in: canonical, embedded, sotu, sanguo, or [NAME=]FILE, DIR, GLOB or "
-            "FILE.jsonl#FIELD. Give it again for several.",
-        ),
-    ] = None,
-    encoding: Annotated[str | None, _option(TEXT, "NAME", "Encoding of --corpus files; else it is found out.")] = None,
-    needle: Annotated[list[str] | None, _option(FACTS, "TEXT", "A fact to hide. Give it again for several.")] = None,
-    needle_set: Annotated[
-        str | None,
-        _option(FACTS, "SET", "seed, native (by language), or facts that are drawn: number, word, uuid, date."),
-    ] = None,
-    needle_count: Annotated[str | None, _option(FACTS, "N", "How many drawn facts a prompt hides.")] = None,
-    question: Annotated[str | None, _option(FACTS, "TEXT", "The question that asks for the needles.")] = None,
-    system_prompt: Annotated[str | None, _option(FACTS, "TEXT|FILE", "System message; '' for none.")] = None,
-    prompt_template: Annotated[
-        str | None, _option(FACTS, "TEXT|FILE", "User message with {context} and {question}.")
-    ] = None,
-    tokenizer: Annotated[
-        str | None, _option(TOKENS, "NAME|PATH|URL", "Model id, tokenizer.json, GGUF file or server that counts.")
-    ] = None,
-    chat_template: Annotated[
-        str | None, _option(TOKENS, "NAME|FILE", "A chat format's name, a Jinja file, or none.")
-    ] = None,
-    model: Annotated[str | None, _option(TOKENS, "NAME", "Model that the prompts are for.")] = None,
-    api_key: Annotated[
-        str | None,
-        _option(TOKENS, "KEY", "Key for a tokenizer's URL.", envvar="NEEDLEPOINT_API_KEY", show_envvar=True),
-    ] = None,
-    replicates: Annotated[
-        str | None, _option(AMOUNT, "N", "Draws of text offset and facts for each cell; 1 where not given.")
-    ] = None,
-    repeats: Annotated[str | None, _option(AMOUNT, "N", "How often each prompt is asked; 1 where not given.")] = None,
-    seed: Annotated[str | None, _option(AMOUNT, "N", "Decides every draw; 0 where not given.")] = None,
-    limit: Annotated[
-        str | None, _option(AMOUNT, "N", "First N prompts of each subset, or a share such as 0.1.")
-    ] = None,
-    out: Annotated[str | None, _option(OUTPUT, "FILE", "Write the prompts here; - for stdout.", "--out", "-o")] = None,
-    format_: Annotated[
-        str, _option(OUTPUT, "FORMAT", "samples (the seed's shape, the default) or openai-batch.", "--format")
-    ] = "samples",
-    max_tokens: Annotated[str | None, _option(OUTPUT, "N", "Answer limit written into batch files.")] = None,
-    verify: Annotated[
-        bool, _option(OUTPUT, None, "Encode every prompt again and prove its length.", "--verify")
-    ] = False,
-    json_: Annotated[bool, _option(OUTPUT, None, "Print the statistics as JSON.", "--json")] = False,
-    debug: Annotated[bool, _option("Other", None, "Show tracebacks.", "--debug")] = False,
+    datasets: flags.Datasets = None,
+    dataset_args: flags.DatasetArgs = None,
+    dataset_dir: flags.DatasetDir = None,
+    lengths: flags.Lengths = None,
+    depths: flags.Depths = None,
+    length_mode: flags.LengthMode = None,
+    corpus: flags.Corpus = None,
+    encoding: flags.Encoding = None,
+    needle: flags.Needle = None,
+    needle_set: flags.NeedleSet = None,
+    needle_count: flags.NeedleCount = None,
+    question: flags.Question = None,
+    system_prompt: flags.SystemPrompt = None,
+    prompt_template: flags.PromptTemplate = None,
+    tokenizer: flags.Tokenizer = None,
+    chat_template: flags.ChatTemplate = None,
+    model: flags.Model = None,
+    api_key: flags.ApiKey = None,
+    replicates: flags.Replicates = None,
+    repeats: flags.Repeats = None,
+    seed: flags.Seed = None,
+    limit: flags.Limit = None,
+    out: flags.Out = None,
+    format_: flags.Format_ = "samples",
+    max_tokens: flags.MaxTokens = None,
+    verify: flags.Verify = False,
+    json_: flags.Json_ = False,
+    debug: flags.Debug = False,
 ) -> None:
     """Make the benchmark's prompts: count, prove and write them, without asking a model."""
     given: dict[str, Any] = dict(locals())

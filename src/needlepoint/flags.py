@@ -1,0 +1,117 @@
+"""The command line's flags: one spelling, one help line and one heading for each, shared by the verbs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+WHAT, TEXT, FACTS, TOKENS, AMOUNT, OUTPUT = "What", "Text", "Facts", "Tokens", "Amount", "Output"
+ASK, PACE, RUN = "Asking", "Pace and price", "Run"
+
+
+class Grouped(TyperCommand):
+    """A command whose help lists its options under their headings, in plain text: rich's help costs import time."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                heading = getattr(parameter, "rich_help_panel", None) or "Other"
+                sections.setdefault(heading, []).append(record)
+        width = max(len(flag) for records in sections.values() for flag, _ in records)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(flag.ljust(width), says) for flag, says in records], col_max=width)
+
+
+def _option(group: str, metavar: str | None, help_: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help_, metavar=metavar, rich_help_panel=group, show_default=False, **more)
+
+
+Datasets = Annotated[list[str] | None, _option(WHAT, "NAME", "Naming needle_haystack gives EvalScope's very prompts.")]
+DatasetArgs = Annotated[str | None, _option(WHAT, "JSON", "Dataset arguments as EvalScope takes them.")]
+DatasetDir = Annotated[str | None, _option(WHAT, "DIR", "Root of a hub cache that holds the dataset.")]
+Lengths = Annotated[str | None, _option(WHAT, "LIST|RANGE", "Context lengths in tokens: 1k,4k,32k or 1k:1m:10:log.")]
+Depths = Annotated[str | None, _option(WHAT, "LIST|RANGE", "Depths in percent: 0,50,100 or 0:100:11.")]
+LengthMode = Annotated[
+    str | None,
+    _option(WHAT, "MODE", "exact: the whole prompt has that many tokens; evalscope: its prompts, byte for byte."),
+]
+Corpus = Annotated[
+    list[str] | None,
+    _option(
+        TEXT,
+        "NAME|PATH",
+        "Text to hide needles in: canonical, embedded, sotu, sanguo, or [NAME=]FILE, DIR, GLOB or "
+        "FILE.jsonl#FIELD. Give it again for several.",
+    ),
+]
+Encoding = Annotated[str | None, _option(TEXT, "NAME", "Encoding of --corpus files; else it is found out.")]
+Needle = Annotated[list[str] | None, _option(FACTS, "TEXT", "A fact to hide. Give it again for several.")]
+NeedleSet = Annotated[
+    str | None,
+    _option(FACTS, "SET", "seed, native (by language), or facts that are drawn: number, word, uuid, date."),
+]
+NeedleCount = Annotated[str | None, _option(FACTS, "N", "How many drawn facts a prompt hides.")]
+Question = Annotated[str | None, _option(FACTS, "TEXT", "The question that asks for the needles.")]
+SystemPrompt = Annotated[str | None, _option(FACTS, "TEXT|FILE", "System message; '' for none.")]
+PromptTemplate = Annotated[str | None, _option(FACTS, "TEXT|FILE", "User message with {context} and {question}.")]
+Tokenizer = Annotated[
+    str | None, _option(TOKENS, "NAME|PATH|URL", "Model id, tokenizer.json, GGUF file or server that counts.")
+]
+ChatTemplate = Annotated[str | None, _option(TOKENS, "NAME|FILE", "A chat format's name, a Jinja file, or none.")]
+Model = Annotated[str | None, _option(TOKENS, "NAME", "Model that the prompts are for.")]
+ApiKey = Annotated[
+    str | None,
+    _option(TOKENS, "KEY", "Key for a tokenizer's URL.", envvar="NEEDLEPOINT_API_KEY", show_envvar=True),
+]
+Replicates = Annotated[
+    str | None, _option(AMOUNT, "N", "Draws of text offset and facts for each cell; 1 where not given.")
+]
+Repeats = Annotated[str | None, _option(AMOUNT, "N", "How often each prompt is asked; 1 where not given.")]
+Seed = Annotated[str | None, _option(AMOUNT, "N", "Decides every draw; 0 where not given.")]
+Limit = Annotated[str | None, _option(AMOUNT, "N", "First N prompts of each subset, or a share such as 0.1.")]
+Out = Annotated[str | None, _option(OUTPUT, "FILE", "Write the prompts here; - for stdout.", "--out", "-o")]
+Format_ = Annotated[
+    str, _option(OUTPUT, "FORMAT", "samples (the seed's shape, the default) or openai-batch.", "--format")
+]
+MaxTokens = Annotated[str | None, _option(OUTPUT, "N", "Answer limit written into batch files.")]
+Verify = Annotated[bool, _option(OUTPUT, None, "Encode every prompt again and prove its length.", "--verify")]
+Json_ = Annotated[bool, _option(OUTPUT, None, "Print the statistics as JSON.", "--json")]
+Debug = Annotated[bool, _option("Other", None, "Show tracebacks.", "--debug")]
+
+ApiUrl = Annotated[str | None, _option(ASK, "URL", "OpenAI-compatible server, e.g. http://localhost:8000/v1.")]
+EvalBatchSize = Annotated[str | None, _option(ASK, "N", "Requests in flight; 8 where not given.")]
+Concurrency = Annotated[str | None, _option(ASK, "N|auto", "The same; auto grows until the server is busy.")]
+GenerationConfig = Annotated[
+    str | None, _option(ASK, "JSON|k=v,...", "Sent with each request: temperature, max_tokens, extra_body, ...")
+]
+Header = Annotated[list[str] | None, _option(ASK, "'NAME: VALUE'", "HTTP header of each request.")]
+AnswerTokens = Annotated[str | None, _option(ASK, "N", "Most tokens of an answer; more for models that reason.")]
+MaxModelLen = Annotated[str | None, _option(ASK, "N", "Context limit of the model, where the server doesn't tell.")]
+Completions = Annotated[bool, _option(ASK, None, "Use /v1/completions with the rendered chat.", "--completions")]
+NoStream = Annotated[bool, _option(ASK, None, "Ask without streaming.", "--no-stream")]
+Timeout = Annotated[str | None, _option(PACE, "SECONDS", "For every request; else by its length.")]
+MaxAttempts = Annotated[str | None, _option(PACE, "N", "Tries for each prompt; 5 where not given.")]
+Rpm = Annotated[str | None, _option(PACE, "N", "Most requests a minute.")]
+Tpm = Annotated[str | None, _option(PACE, "N", "Most tokens a minute.")]
+MaxCost = Annotated[str | None, _option(PACE, "AMOUNT", "Stop before this is spent; needs prices.")]
+MaxTokensTotal = Annotated[str | None, _option(PACE, "N", "Stop before this many tokens are used.")]
+PriceIn = Annotated[str | None, _option(PACE, "AMOUNT", "Price of a million prompt tokens.")]
+PriceOut = Annotated[str | None, _option(PACE, "AMOUNT", "Price of a million answer tokens.")]
+PriceCached = Annotated[str | None, _option(PACE, "AMOUNT", "Price of a million cached prompt tokens.")]
+Prices = Annotated[str | None, _option(PACE, "FILE", "TOML or JSON file with prices by model.")]
+DryRun = Annotated[bool, _option(PACE, None, "Say what it would take; ask nobody.", "--dry-run")]
+WorkDir = Annotated[str | None, _option(RUN, "DIR", "Folder for runs; outputs where not given.")]
+UseCache = Annotated[str | None, _option(RUN, "RUN", "Go on with this run: ask what is missing.")]
+Resume = Annotated[str | None, _option(RUN, "RUN", "The same.")]
+PromptsFrom = Annotated[
+    str | None, _option(RUN, "FILE|RUN", "Ask the very prompts of a file or of another run.", "--prompts")
+]
+BatchResults = Annotated[
+    str | None, _option(RUN, "FILE", "Take a provider's batch answers to --prompts FILE instead of asking.")
+]
+ReportJson = Annotated[bool, _option(RUN, None, "Print report.json instead of tables.", "--json")]
+Config = Annotated[str | None, _option(RUN, "FILE", "TOML file with settings under these names.", "--config", "-c")]
