@@ -12,16 +12,27 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_every_flag_of_prompts_is_in_its_page_and_no_other() -> None:
+def flags_of(command: str) -> set[str]:
     import typer.main
 
     from needlepoint.cli import app
 
-    command = typer.main.get_command(app).commands["prompts"]  # type: ignore[attr-defined]
-    flags = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
-    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
-    described = set(re.findall(r"^\| `(--[a-z-]+)`", page, re.MULTILINE))
-    assert described == flags - {"--help"}
+    found = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    return {option for parameter in found.params for option in parameter.opts if option.startswith("--")} - {"--help"}
+
+
+def flags_in(page: str) -> set[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return set(re.findall(r"^\| `(--[a-z-]+)`", text, re.MULTILINE))
+
+
+def test_every_flag_of_prompts_is_in_its_page_and_no_other() -> None:
+    assert flags_in("prompts.md") == flags_of("prompts")
+
+
+def test_every_flag_of_eval_is_in_its_pages_and_no_other() -> None:
+    assert flags_of("eval") <= flags_in("prompts.md") | flags_in("eval.md")
+    assert flags_in("eval.md") <= flags_of("eval")
 
 
 def test_every_module_is_on_the_plan_of_the_house() -> None:

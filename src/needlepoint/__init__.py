@@ -14,11 +14,31 @@ from typing import TYPE_CHECKING, Any
 from .errors import NeedlepointError
 
 if TYPE_CHECKING:
+    from .config import TaskConfig
+    from .evaluation import TaskResult, arun_task, run_task
     from .plan.prompt import Prompt
     from .plan.task import Plan
 
 __version__ = "0.1.0"
-__all__ = ["NeedlepointError", "Plan", "Prompt", "__version__", "prompts"]
+__all__ = [
+    "NeedlepointError",
+    "Plan",
+    "Prompt",
+    "TaskConfig",
+    "TaskResult",
+    "__version__",
+    "arun_task",
+    "prompts",
+    "run_task",
+]
+_HOMES = {
+    "Plan": "plan.task",
+    "Prompt": "plan.prompt",
+    "TaskConfig": "config",
+    "TaskResult": "evaluation",
+    "arun_task": "evaluation",
+    "run_task": "evaluation",
+}
 
 
 def prompts(*, notify: Callable[[str], None] | None = None, **settings: Any) -> Plan:
@@ -35,12 +55,9 @@ def prompts(*, notify: Callable[[str], None] | None = None, **settings: Any) -> 
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Prompt":
-        from .plan.prompt import Prompt
+    """The rest of the public API, imported when it is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return Prompt
-    if name == "Plan":
-        from .plan.task import Plan
-
-        return Plan
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -18,6 +18,10 @@ from .errors import NeedlepointError, OutputError, did_you_mean
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a wrong command line. Typer bundles click or imports it, by version: this finds it in both."""
 
+_NUMBERS = frozenset(
+    "needle_count replicates repeats seed limit max_tokens eval_batch_size concurrency max_model_len timeout "
+    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached".split()
+)
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 app = typer.Typer(
     name="needlepoint",
@@ -77,11 +81,127 @@ def prompts(
     given: dict[str, Any] = dict(locals())
     for name in ("out", "format_", "json_", "debug"):
         del given[name]
-    for name in ("needle_count", "replicates", "repeats", "seed", "limit", "max_tokens"):
+    for name in _NUMBERS & given.keys():
         given[name] = _number(given[name])
     from .commands.prompts import make_prompts
 
     make_prompts(given, out=out, format_=format_, as_json=json_)
+
+
+@app.command("eval", cls=flags.Grouped, short_help="Ask a model, and show how it did.")
+def eval_(
+    model: flags.Model = None,
+    api_url: flags.ApiUrl = None,
+    api_key: flags.ApiKey = None,
+    datasets: flags.Datasets = None,
+    dataset_args: flags.DatasetArgs = None,
+    dataset_dir: flags.DatasetDir = None,
+    lengths: flags.Lengths = None,
+    depths: flags.Depths = None,
+    length_mode: flags.LengthMode = None,
+    corpus: flags.Corpus = None,
+    encoding: flags.Encoding = None,
+    needle: flags.Needle = None,
+    needle_set: flags.NeedleSet = None,
+    needle_count: flags.NeedleCount = None,
+    question: flags.Question = None,
+    system_prompt: flags.SystemPrompt = None,
+    prompt_template: flags.PromptTemplate = None,
+    tokenizer: flags.Tokenizer = None,
+    chat_template: flags.ChatTemplate = None,
+    replicates: flags.Replicates = None,
+    repeats: flags.Repeats = None,
+    seed: flags.Seed = None,
+    limit: flags.Limit = None,
+    eval_batch_size: flags.EvalBatchSize = None,
+    concurrency: flags.Concurrency = None,
+    generation_config: flags.GenerationConfig = None,
+    max_tokens: flags.AnswerTokens = None,
+    header: flags.Header = None,
+    max_model_len: flags.MaxModelLen = None,
+    completions: flags.Completions = False,
+    no_stream: flags.NoStream = False,
+    timeout: flags.Timeout = None,
+    max_attempts: flags.MaxAttempts = None,
+    rpm: flags.Rpm = None,
+    tpm: flags.Tpm = None,
+    max_cost: flags.MaxCost = None,
+    max_tokens_total: flags.MaxTokensTotal = None,
+    price_in: flags.PriceIn = None,
+    price_out: flags.PriceOut = None,
+    price_cached: flags.PriceCached = None,
+    prices: flags.Prices = None,
+    dry_run: flags.DryRun = False,
+    work_dir: flags.WorkDir = None,
+    use_cache: flags.UseCache = None,
+    resume: flags.Resume = None,
+    prompts: flags.PromptsFrom = None,
+    batch_results: flags.BatchResults = None,
+    config: flags.Config = None,
+    verify: flags.Verify = False,
+    json_: flags.ReportJson = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Ask a model about every cell, keep what it says, and show how it did.
+
+    Without --model the embedded one is asked: smollm2, on this machine, with no server.
+    """
+    given: dict[str, Any] = dict(locals())
+    for name in ("config", "json_", "debug", "no_stream"):
+        del given[name]
+    for name in _NUMBERS:
+        given[name] = _number(given[name])
+    given["stream"] = False if no_stream else None
+    for name in ("completions", "dry_run", "verify"):
+        given[name] = given[name] or None
+    from .commands.eval import evaluate
+
+    raise typer.Exit(evaluate(given, config_file=config, as_json=json_))
+
+
+@app.command(short_help="Check an endpoint: can it be measured?")
+def doctor(
+    api_url: Annotated[str, typer.Option(help="OpenAI-compatible server.", metavar="URL")],
+    model: Annotated[str | None, typer.Option(help="Model; else the one that is served.", metavar="NAME")] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="Key, env:NAME or keyring:NAME.", metavar="KEY", envvar="NEEDLEPOINT_API_KEY")
+    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="What to count with.", metavar="NAME|PATH")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="HTTP header of each request.", metavar="'NAME: VALUE'")
+    ] = None,
+    max_model_len: Annotated[int | None, typer.Option(help="Context limit, where not told.", metavar="N")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Check an endpoint: reachable, limit, tokenizer, cached tokens, logprobs, reasoning, rates."""
+    from .commands.doctor import DoctorSettings, run_doctor
+
+    settings = DoctorSettings(
+        api_url=api_url,
+        model=model,
+        api_key=api_key,
+        tokenizer=tokenizer,
+        header=tuple(header or ()),
+        max_model_len=max_model_len,
+        as_json=json_,
+    )
+    raise typer.Exit(run_doctor(settings))
+
+
+@app.command("show", short_help="Show what a run asked, to the byte.")
+def show_(
+    run: Annotated[str, typer.Argument(help="Run folder.", metavar="RUN")],
+    cell: Annotated[
+        str | None, typer.Argument(help="SUBSET:LENGTH:DEPTH[:REPLICATE], or a trial's id.", metavar="[CELL]")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """List a run's trials, or rebuild one prompt and prove that it is the very one that was asked."""
+    from .commands.show import show_run
+
+    show_run(run, cell, as_json=json_)
 
 
 @assets_app.command("list")

@@ -6,11 +6,14 @@ depths, corpus, ...). Where both say the same thing, the friendly one wins, sinc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
+from .ask.budget import Prices, read_prices
+from .ask.policy import RunnerSettings
 from .errors import UsageError, did_you_mean
 from .fields import (
     Count,
@@ -21,17 +24,21 @@ from .fields import (
     Truth,
     one_of,
     parse_json,
+    parse_options,
+    places,
     shown,
     text_or_file,
     texts_of,
+    user_path,
     whole,
 )
 from .plan.grid import Grid, apply_limit
 from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, given_facts
 from .plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, check_template
 from .plan.task import Task, Verify
-from .types import Layout, LengthMode
+from .types import Layout, LengthMode, Sampling
 
+SMALL_LENGTHS, SMALL_DEPTHS = "500,1k,2k", "0:100:5"
 DATASETS = ("needle_haystack",)
 SUBSETS = ("english", "chinese")
 _SEED_GRID = tuple(f"context_lengths_{name}" for name in ("min", "max", "num_intervals")) + tuple(
@@ -115,9 +122,20 @@ class PromptsConfig(_Strict):
     max_tokens: Annotated[int, whole(1, 10_000_000)] | None = None
     verify: Truth = False
 
+    def __init__(self, **values: Any) -> None:
+        """The config of these settings; those that are None count as not given. Raises UsageError."""
+        try:
+            super().__init__(**self._prepared(values))
+        except ValidationError as error:
+            raise UsageError(_mistake(error, type(self))) from None
+
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The config of these settings; those that are None count as not given. Raises UsageError."""
+        """The same from a mapping."""
+        return cls(**values)
+
+    @classmethod
+    def _prepared(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         given = {name: value for name, value in values.items() if value is not None}
         if isinstance(given.get("dataset_args"), str):
             given["dataset_args"] = parse_json(given["dataset_args"], "--dataset-args")
@@ -125,10 +143,7 @@ class PromptsConfig(_Strict):
             key = SecretStr(key)
         if key is not None:
             given["api_key"] = key
-        try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            raise UsageError(_mistake(error, cls)) from None
+        return given
 
     @field_validator("datasets", "corpus")
     @classmethod
@@ -228,6 +243,123 @@ class PromptsConfig(_Strict):
             limit=self.limit,
             max_tokens=self.max_tokens,
         )
+
+
+_REASONS = re.compile(
+    r"think|reason|qwq|magistral|deepseek-?r1|(?:^|/)(?:o[134](?:-|$)|gpt-5|gpt-oss|qwen3(?!-coder|.*instruct))", re.I
+)
+_NO_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-5)", re.I)
+ANSWER_TOKENS, REASONING_TOKENS, SMALL_ANSWER_TOKENS = 256, 8_192, 48
+
+
+class TaskConfig(PromptsConfig):
+    """A whole run: the prompts, the model that is asked, how fast, and where it is kept. EvalScope's names work."""
+
+    api_url: Sentence | None = None
+    eval_batch_size: Annotated[int, whole(1, 4_096)] | None = None
+    concurrency: Annotated[int | Literal["auto"], BeforeValidator(places)] | None = None
+    generation_config: dict[str, Any] = {}
+    header: Texts = []
+    max_model_len: Annotated[int, whole(1, 1_000_000_000)] | None = None
+    completions: Truth = False
+    stream: Truth = True
+    timeout: Number | None = None
+    max_attempts: Annotated[int, whole(1, 100)] | None = None
+    rpm: Number | None = None
+    tpm: Number | None = None
+    max_cost: Number | None = None
+    max_tokens_total: Annotated[int, whole(1, 10**15)] | None = None
+    price_in: Number | None = None
+    price_out: Number | None = None
+    price_cached: Number | None = None
+    prices: Text | None = None
+    dry_run: Truth = False
+    work_dir: Text = "outputs"
+    use_cache: Text | None = None
+    prompts: Text | None = None
+    batch_results: Text | None = None
+
+    @classmethod
+    def _prepared(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        given = super()._prepared(values)
+        if "resume" in given:
+            given["use_cache"] = given.pop("resume")
+        if isinstance(given.get("generation_config"), str):
+            given["generation_config"] = parse_options(given["generation_config"], "--generation-config")
+        options = given.get("generation_config")
+        if isinstance(options, Mapping):  # EvalScope keeps these beside the sampling
+            options = dict(options)
+            for theirs, ours in (("timeout", "timeout"), ("retries", "max_attempts"), ("stream", "stream")):
+                if theirs in options:
+                    given.setdefault(ours, options.pop(theirs))
+            if "max_tokens" in options:
+                given.setdefault("max_tokens", options.pop("max_tokens"))
+            given["generation_config"] = options
+        return given
+
+    @property
+    def model_name(self) -> str:
+        """The model; the embedded one where none is named."""
+        return self.model if self.model is not None else "smollm2"
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing says what to measure: then a grid is taken that the embedded model can do in minutes."""
+        given = (self.datasets, self.lengths, self.depths, self.prompts, self.model, self.limit)
+        return all(value is None for value in given) and not self.dataset_args
+
+    def grid(self) -> Grid:
+        return Grid.from_specs(SMALL_LENGTHS, SMALL_DEPTHS) if self.is_default else super().grid()
+
+    def sampling(self) -> Sampling:
+        """How replies are drawn: greedily where nothing else is said, with room to reason for models that do."""
+        options = dict(self.generation_config)
+        if not _NO_TEMPERATURE.search(self.model_name):
+            options.setdefault("temperature", 0)
+        room = REASONING_TOKENS if _REASONS.search(self.model_name) else ANSWER_TOKENS
+        if self.model_name == "smollm2":
+            room = SMALL_ANSWER_TOKENS  # it says it at once or rambles, and it runs on this machine
+        return Sampling(max_tokens=self.max_tokens or room, options=options)
+
+    def runner(self) -> RunnerSettings:
+        places = self.concurrency if self.concurrency is not None else self.eval_batch_size
+        return RunnerSettings(
+            concurrency=8 if places is None else places,
+            rpm=self.rpm,
+            tpm=self.tpm,
+            timeout_s=self.timeout,
+            max_attempts=5 if self.max_attempts is None else self.max_attempts,
+        )
+
+    def token_prices(self) -> Prices | None:
+        """What tokens cost: by flags, or the file's entry for this model."""
+        if self.price_in is not None or self.price_out is not None:
+            if self.price_in is None or self.price_out is None:
+                raise UsageError("--price-in and --price-out go together: a run has prompt and answer tokens.")
+            return Prices(input=self.price_in, output=self.price_out, cached_input=self.price_cached)
+        return None if self.prices is None else read_prices(self.prices, self.model_name)
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that decide prompts, model and sampling, as plain values: what a resumed run must have again."""
+        fields = set(PromptsConfig.model_fields) - {"api_key", "verify", "limit", "max_tokens", "model"}
+        found: dict[str, Any] = self.model_dump(mode="json", include=fields, exclude_none=True, exclude_defaults=True)
+        found["model"] = self.model_name
+        found["api_url"] = self.api_url
+        found["generation_config"] = dict(self.generation_config)
+        if self.completions:
+            found["completions"] = True
+        if self.prompts is not None:
+            found["prompts"] = str(user_path(self.prompts).resolve())
+        return found
+
+    def free(self) -> dict[str, Any]:
+        """The settings that may change when a run goes on."""
+        names = ("limit", "eval_batch_size", "concurrency", "stream", "timeout", "max_attempts", "rpm", "tpm")
+        return {
+            name: value
+            for name in (*names, "max_cost", "max_tokens_total")
+            if (value := getattr(self, name)) is not None
+        }
 
 
 def _meaningful(dataset: str, arguments: object) -> object:

@@ -52,7 +52,7 @@ def connect(
         endpoint = _gguf(chosen, notify=notify, progress=progress)
     else:
         endpoint = _local(chosen, progress=progress)
-    return _templated(endpoint, chat_template, needs_template=needs_template)
+    return templated(endpoint, chat_template, needs_template=needs_template)
 
 
 def _local(name: str, *, progress: Progress | None) -> Endpoint:
@@ -132,7 +132,7 @@ def _served(url: str, *, model: str | None, api_key: str | None) -> Endpoint:
     return endpoint
 
 
-def _templated(endpoint: Endpoint, wanted: str | None, *, needs_template: bool) -> Endpoint:
+def templated(endpoint: Endpoint, wanted: str | None, *, needs_template: bool) -> Endpoint:
     """`endpoint` with the chat template that the user asked for, checked."""
     if wanted is None:
         if endpoint.render is None and needs_template:

@@ -123,6 +123,31 @@ def parse_json(text: str, flag: str) -> Any:
         raise UsageError(f"{flag} is not usable JSON: it is nested too deeply.") from None
 
 
+def parse_options(text: str, flag: str) -> Any:
+    """A JSON object, or `k=v,k=v` with values that are read as JSON where they can be."""
+    if text.lstrip().startswith("{"):
+        return parse_json(text, flag)
+    found: dict[str, Any] = {}
+    for pair in text.split(","):
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{flag} must be a JSON object or k=v,k=v; {pair.strip()!r} is neither.")
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value.strip()
+    return found
+
+
+def places(value: object) -> object:
+    """How many requests at once: a whole number, or `auto`."""
+    if value == "auto":
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4_096:
+        raise ValueError(f"must be a whole number from 1 to 4,096, or auto, not {shown(value)}")
+    return value
+
+
 def text_or_file(flag_value: str | None, argument: str | None, flag: str) -> str | None:
     """A flag's value is text, or the path of a file that holds it; a dataset argument is always text."""
     if flag_value is None:

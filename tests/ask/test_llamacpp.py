@@ -6,7 +6,6 @@ for that the engine is the real one. Tests marked `model` ask the real SmolLM2.
 
 from __future__ import annotations
 
-import struct
 import subprocess
 import sys
 import unicodedata
@@ -26,20 +25,7 @@ from needlepoint.ask.models.remote import RemoteTokenizer
 from needlepoint.errors import MissingExtra, TokenizerError
 from needlepoint.types import Endpoint, Message, Tokenizer
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
-
-CHATML = (
-    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-)
-INST = (
-    "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'user' %}{{ '[INST] ' + m['content'] + ' [/INST]' }}"
-    "{% else %}{{ ' ' + m['content'] + eos_token }}{% endif %}{% endfor %}"
-)
-PHI = (
-    "{% for m in messages %}{{ '<|' + m['role'] + '|>\\n' + m['content'] + '<|end|>\\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}"
-)
+from .toy_gguf import PHI, byte_level_vocabulary, sentencepiece_vocabulary, write_gguf
 
 TEXTS = [
     "Hello world",
@@ -63,119 +49,6 @@ CHATS: list[list[Message]] = [[Message(role="user", content=text)] for text in [
 
 
 # --- models to load -------------------------------------------------------------------------------------------------
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def _entry(key: str, value: Any) -> bytes:
-    head = _string(key)
-    match value:
-        case bool():
-            return head + struct.pack("<I?", 7, value)
-        case int():
-            return head + struct.pack("<II", 4, value)
-        case float():
-            return head + struct.pack("<If", 6, value)
-        case str():
-            return head + struct.pack("<I", 8) + _string(value)
-        case [str(), *_]:
-            return head + struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(_string, value))
-        case [float(), *_]:
-            return head + struct.pack(f"<IIQ{len(value)}f", 9, 6, len(value), *value)
-        case [int(), *_]:
-            return head + struct.pack(f"<IIQ{len(value)}i", 9, 5, len(value), *value)
-    raise TypeError(key)
-
-
-def write_gguf(path: Path, vocabulary: dict[str, Any], *, drop: str = "", **more: Any) -> Path:
-    """A whole model of one layer of zeros, with the given `tokenizer.*` entries."""
-    n_vocab, width = len(vocabulary["tokenizer.ggml.tokens"]), 32
-    entries: dict[str, Any] = {
-        "general.architecture": "llama",
-        "general.name": "toy",
-        "llama.block_count": 1,
-        "llama.context_length": 2048,
-        "llama.embedding_length": width,
-        "llama.feed_forward_length": width,
-        "llama.attention.head_count": 2,
-        "llama.attention.layer_norm_rms_epsilon": 1e-5,
-        **vocabulary,
-        **more,
-    }
-    entries.pop(drop, None)
-    shapes = {
-        "token_embd.weight": (width, n_vocab),
-        "output_norm.weight": (width,),
-        **{f"blk.0.{name}_norm.weight": (width,) for name in ("attn", "ffn")},
-        **{f"blk.0.attn_{name}.weight": (width, width) for name in ("q", "k", "v", "output")},
-        **{f"blk.0.ffn_{name}.weight": (width, width) for name in ("gate", "up", "down")},
-    }
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(entries))
-    head += b"".join(_entry(key, value) for key, value in entries.items())
-    at = 0
-    for name, shape in shapes.items():
-        head += _string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, at)
-        at += 4 * struct.calcsize(f"{shape[0]}x") * (shape[1] if len(shape) > 1 else 1)
-    path.write_bytes(head + b"\0" * (-len(head) % 32) + b"\0" * at)
-    return path
-
-
-def sentencepiece_vocabulary(**more: Any) -> dict[str, Any]:
-    """With a dummy space in front, bytes for what has no token, BOS added, and one user-defined token."""
-    tokens = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL), ("<|user|>", CONTROL), ("<|end|>", CONTROL)]
-    tokens += [("<|assistant|>", CONTROL), ("<tool>", USER_DEFINED)]
-    tokens += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
-    words = [
-        "▁",
-        *"Helowrd[]INST/",
-        "▁H",
-        "He",
-        "▁He",
-        "ll",
-        "llo",
-        "▁Hello",
-        "Hello",
-        "▁w",
-        "or",
-        "ld",
-        "▁wor",
-        "▁world",
-    ]
-    tokens += [(word, NORMAL) for word in words]
-    return {
-        "tokenizer.ggml.model": "llama",
-        "tokenizer.ggml.tokens": [token for token, _ in tokens],
-        "tokenizer.ggml.scores": [float(-1 / len(token)) for token, _ in tokens],
-        "tokenizer.ggml.token_type": [kind for _, kind in tokens],
-        "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2,
-        "tokenizer.ggml.unknown_token_id": 0,
-        "tokenizer.ggml.add_bos_token": True,
-        "tokenizer.chat_template": INST,
-        **more,
-    }
-
-
-def byte_level_vocabulary(**more: Any) -> dict[str, Any]:
-    letters = [chr(i) for i in range(0x21, 0x7F)] + [chr(i) for i in (*range(0xA1, 0xAD), *range(0xAE, 0x100))]
-    letters += [chr(i) for i in range(256, 256 + 256 - len(letters))]
-    merges = ["H e", "l l", "ll o", "He llo", "Ġ w", "o r", "Ã ©", "å Į", "Ġ Ġ"]
-    tokens = [*letters, *(merge.replace(" ", "") for merge in merges), "<|im_start|>", "<|im_end|>", "<tool>"]
-    kinds = [NORMAL] * (len(tokens) - 3) + [CONTROL, CONTROL, USER_DEFINED]
-    return {
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "default",
-        "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": kinds,
-        "tokenizer.ggml.merges": merges,
-        "tokenizer.ggml.bos_token_id": len(tokens) - 3,
-        "tokenizer.ggml.eos_token_id": len(tokens) - 2,
-        "tokenizer.chat_template": CHATML,
-        **more,
-    }
 
 
 @contextmanager

@@ -99,6 +99,12 @@ class Plan:
         """Each cell once."""
         return tuple(dict.fromkeys(item.cell for item in self._items))
 
+    def places(self) -> Iterator[Cell]:
+        """The cell of each prompt, in order, without making any."""
+        for item in self._items:
+            for _ in range(self.task.repeats):
+                yield item.cell
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What people should know; grows while prompts are made (a text that had to be repeated, say)."""
@@ -113,12 +119,21 @@ class Plan:
                 for repeat in range(self.task.repeats):
                     yield prompt if repeat == 0 else replace(prompt, repeat=repeat)
 
+    def only(self, place: tuple[str, int, float], replicate: int) -> Iterator[Prompt]:
+        """The prompts of one cell and replicate. Its haystack is as long as in the whole plan, so equal to the byte."""
+        for _, group in groupby(self._items, key=lambda item: (item.corpus.subset, item.replicate)):
+            items = list(group)
+            cells = [item.cell for item in items]
+            wanted = [c for c in cells if (c.subset, c.context_length, c.depth_percent) == place]
+            if wanted and items[0].replicate == replicate:
+                yield from self._group(items, only=wanted)
+
     def _items_of(self, corpus: Corpus) -> Sequence[_Item]:
         cells = self.task.grid.cells(corpus.subset)
         items = [_Item(corpus, replicate, cell) for replicate in range(self.task.replicates) for cell in cells]
         return apply_limit(items, self.task.limit)
 
-    def _group(self, items: Sequence[_Item]) -> Iterator[Prompt]:
+    def _group(self, items: Sequence[_Item], only: Sequence[Cell] | None = None) -> Iterator[Prompt]:
         """The prompts of one subset and replicate: they share one haystack and its encoding."""
         corpus, replicate = items[0].corpus, items[0].replicate
         facts = self.task.facts(corpus, replicate)
@@ -135,6 +150,8 @@ class Plan:
                 splicer, around, cell=cell, replicate=replicate, needles=facts.needles, question=facts.question
             )
         for number, item in enumerate(items):
+            if only is not None and item.cell not in only:
+                continue
             prompt = make(item.cell)
             if self._is_checked(number, len(items)):
                 recount = prompt.recount()

@@ -42,19 +42,27 @@ def downloads() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda name, done, total: None
         return
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
     from rich.progress import Progress as Bars
 
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    with Bars(*columns, console=out_console(stderr=True), transient=True) as bars:
-        tasks = {}
+    bars = Bars(*columns, console=out_console(stderr=True), transient=True)
+    tasks: dict[str, TaskID] = {}
 
-        def report(name: str, done: int, total: int | None) -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(printable(name), total=total)
-            bars.update(tasks[name], completed=done, total=total)
+    def report(name: str, done: int, total: int | None) -> None:
+        """The bars are on the screen only while something comes in: what follows may draw there, too."""
+        if name not in tasks:
+            tasks[name] = bars.add_task(printable(name), total=total)
+        bars.update(tasks[name], completed=done, total=total)
+        if bars.finished:
+            bars.stop()
+        elif not bars.live.is_started:
+            bars.start()
 
+    try:
         yield report
+    finally:
+        bars.stop()
 
 
 @contextmanager

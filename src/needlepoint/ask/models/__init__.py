@@ -1,0 +1,95 @@
+"""The models that can be asked, by name. An engine is imported only when it is the one that was asked for.
+
+A new model is one file, one line in `_FACTORIES` and one parameter in the contract test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import UsageError, did_you_mean
+from ...types import Endpoint, Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What is known of the model that a user asked for; a factory takes what concerns it."""
+
+    name: str
+    api_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    completions: bool = False
+    stream: bool = True
+    max_model_len: int | None = None
+    endpoint: Endpoint | None = None
+    local: Callable[[], Endpoint] | None = None
+    longest_tokens: int | None = None
+    threads: int | None = None
+    template_options: Mapping[str, object] | None = None
+    notify: Callable[[str], None] | None = None
+    progress: Any = None
+
+
+def create(name: str, **settings: Any) -> Model:
+    """The model that `--model NAME` means: behind `api_url` where there is one, else in this process.
+
+    `settings` are those of `_Wanted`; each model takes the ones that concern it. `longest_tokens` is the longest prompt
+    with its answer, `local` gives the endpoint that counts where the model's side does not. Nothing is loaded, fetched
+    or sent before the model's `connect`. A name that no model has raises UsageError.
+    """
+    wanted = _Wanted(name=name, **settings)
+    for is_meant, factory in _FACTORIES:
+        if is_meant(wanted):
+            return factory(wanted)
+    hint = did_you_mean(name, ("smollm2", "simulated"))
+    raise UsageError(
+        f"There is no model {name!r} here.{hint} Give --api-url for the model of a server; without it --model is "
+        "'smollm2', the path of a .gguf file, or 'simulated[:KIND,...]'."
+    )
+
+
+def _openai(wanted: _Wanted) -> Model:
+    from .openai import OpenAIModel
+
+    return OpenAIModel(
+        wanted.name,
+        api_url=wanted.api_url or "",
+        api_key=wanted.api_key,
+        headers=wanted.headers,
+        completions=wanted.completions,
+        stream=wanted.stream,
+        max_model_len=wanted.max_model_len,
+        endpoint=wanted.endpoint,
+        local=wanted.local,
+    )
+
+
+def _llamacpp(wanted: _Wanted) -> Model:
+    from .llamacpp import LlamaCppModel
+
+    model = LlamaCppModel(
+        wanted.name,
+        n_ctx=wanted.max_model_len,
+        threads=wanted.threads,
+        template_options=wanted.template_options,
+        notify=wanted.notify,
+        progress=wanted.progress,
+    )
+    model.reserve(wanted.longest_tokens or 0)
+    return model
+
+
+def _simulated(wanted: _Wanted) -> Model:
+    from .simulated import SimulatedModel
+
+    return SimulatedModel(wanted.name, endpoint=wanted.endpoint, max_model_len=wanted.max_model_len)
+
+
+_FACTORIES: tuple[tuple[Callable[[_Wanted], bool], Callable[[_Wanted], Model]], ...] = (
+    (lambda wanted: bool(wanted.api_url), _openai),
+    (lambda wanted: wanted.name == "smollm2" or wanted.name.lower().endswith(".gguf"), _llamacpp),
+    (lambda wanted: wanted.name.partition(":")[0] == "simulated", _simulated),
+)

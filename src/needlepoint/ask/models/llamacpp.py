@@ -1,74 +1,36 @@
-"""A GGUF through the embedded engine: its tokenizer, its chat template, its limit.
+"""A GGUF through the embedded engine: its tokenizer, its chat template, its limit, and its answers.
 
-The engine is llama.cpp's own server inside this process, spoken to over a socket that only this user can open (a
-loopback port with a random key where there are no such sockets): nothing but it tokenizes exactly as it. `gguf` reads
-what stands in the file; this module knows nothing of planning.
+Nothing but the engine tokenizes exactly as it: what counts prompts and what answers them is the same code. `gguf` reads
+what stands in the file, `llama_engine` runs it; this module knows nothing of planning but what a prompt's tokens are.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-import secrets
-import shutil
-import tempfile
-import weakref
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from needlepoint.ask.models.gguf import GgufHeader, read_gguf_header
+from needlepoint.ask.models.llama_engine import Engine, cores
+from needlepoint.ask.models.llama_reply import answer_limit, body_of, failure_of, options_of, reply_of
 from needlepoint.ask.models.llama_server import LlamaServerTokenizer, llama_endpoint
-from needlepoint.ask.models.remote import template_name
-from needlepoint.ask.models.wire import Wire
-from needlepoint.errors import MissingExtra, TokenizerError
-from needlepoint.types import Endpoint
+from needlepoint.ask.models.remote import PROBE_CHAT, template_name
+from needlepoint.errors import NeedlepointError, UsageError
+from needlepoint.plan.prompt import Prompt
+from needlepoint.types import Askable, Endpoint, Failure, Reply, Sampling
 
-_LONGEST_SOCKET_PATH = 100
-_COUNTING_CTX = 256  # tokens of context: counting needs none, and the engine no less
+if TYPE_CHECKING:
+    import httpx2
 
+__all__ = ["Engine", "GgufTokenizer", "LlamaCppModel", "connect_gguf", "gguf_endpoint"]
 
-class Engine:
-    """llama.cpp in this process with one model. `close` it; it holds threads, memory and a socket until then."""
-
-    def __init__(self, path: Path, *, n_ctx: int = _COUNTING_CTX, timeout_s: float = 60.0) -> None:
-        try:
-            import xllamacpp
-        except ModuleNotFoundError:
-            raise MissingExtra("Reading a GGUF model", "local") from None
-        except ImportError as error:
-            raise TokenizerError(f"xllamacpp is installed, but cannot be loaded: {error}.") from error
-
-        self.path = path
-        key = secrets.token_urlsafe(24)
-        folder = Path(tempfile.mkdtemp(prefix="needlepoint-"))
-        socket = folder / "llama.sock" if os.name == "posix" else None
-        if socket and len(os.fsencode(socket)) > _LONGEST_SOCKET_PATH:
-            socket = None
-        params = _params(xllamacpp, path, n_ctx)
-        params.api_keys = [key]
-        params.hostnames = [str(socket)] if socket else ["127.0.0.1"]
-        try:
-            server = xllamacpp.Server(params)
-            url = "http://localhost" if socket else str(server.listening_address)
-        except (RuntimeError, ValueError) as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise TokenizerError(
-                f"llama.cpp cannot load {path}: the file is damaged, its chat template does not work, or its kind is "
-                "not known to this build."
-            ) from error
-        self._held: list[Any] = [server]
-        self.wire = Wire(url, api_key=key, timeout_s=timeout_s, socket=socket)
-        self.wire.shown = f"llama.cpp ({path.name})"
-        self._closing = weakref.finalize(self, _close, self._held, self.wire, folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop the engine and give back what it holds."""
-        self._closing()
+EMBEDDED = "smollm2"
+_STEP_CTX = 256
 
 
 class GgufTokenizer(LlamaServerTokenizer):
@@ -85,10 +47,12 @@ class GgufTokenizer(LlamaServerTokenizer):
         self._engine.close()
 
 
-def connect_gguf(path: Path, *, name: str | None = None) -> Endpoint:
+def connect_gguf(
+    path: Path, *, name: str | None = None, template_options: Mapping[str, object] | None = None
+) -> Endpoint:
     """What a GGUF file says and counts. `endpoint.tokenizer.close()` ends the engine behind it."""
     header = read_gguf_header(path)
-    engine = Engine(path)
+    engine = Engine(path, template_options=template_options)
     try:
         return gguf_endpoint(engine, header, name=name)
     except BaseException:
@@ -100,41 +64,229 @@ def gguf_endpoint(engine: Engine, header: GgufHeader, *, name: str | None = None
     """The endpoint of a model that an engine has loaded already."""
     tokenizer = GgufTokenizer(engine, header, name=name or header.path.name)
     notes = () if header.chat_template else (f"{header.path.name} has no chat template: llama.cpp puts ChatML for it",)
-    return llama_endpoint(
+    endpoint = llama_endpoint(
         tokenizer,
         template_name=template_name("gguf", header.chat_template or "chatml"),
         limit_tokens=header.context_length,
         notes=notes,
     )
+    return replace(
+        endpoint,
+        facts={
+            "engine": f"llama.cpp (xllamacpp {_version('xllamacpp')})",
+            "file": header.path.name,
+            "file_bytes": header.path.stat().st_size,
+            "architecture": header.architecture,
+            "title": header.name,
+        },
+    )
 
 
-def _params(xllamacpp: Any, path: Path, n_ctx: int) -> Any:
-    """Settings for counting tokens: weights mapped, not read; nothing prepared, printed or offered to others."""
-    params = xllamacpp.CommonParams()
-    params.model.path = str(path)
-    params.n_ctx = n_ctx
-    params.n_batch = params.n_ubatch = min(n_ctx, 512)
-    params.n_parallel = 1
-    params.n_gpu_layers = 0
-    # Loading tries a few tokens. On a busy machine the threads of that would spin for seconds waiting for each other.
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_MMAP
-    params.no_extra_bufts = True  # no second copy of the weights in another layout
-    params.fit_params = False
-    params.warmup = False
-    params.cache_ram_mib = 0
-    params.n_ctx_checkpoints = 0
-    params.n_threads_http = 2
-    params.verbosity = -1
-    params.port = 0
-    params.ui = False
-    params.endpoint_slots = False
-    params.cors_origins = "http://localhost"
-    params.cors_credentials = False
-    return params
+class LlamaCppModel:
+    """A GGUF model in this process, asked in one slot: prompts that follow each other share their prefix.
+
+    `path` is a file, or `smollm2` for the embedded model, which is fetched by `connect`. Belongs to one event loop.
+    `n_ctx` bounds the context, and the memory that it takes; without it `reserve` says what the run needs, and without
+    that the engine is started anew, larger, when a prompt needs it. `template_options` are what servers call
+    `chat_template_kwargs`: they decide the prompts, so they are fixed before the first is made.
+    """
+
+    wave = 8
+
+    def __init__(
+        self,
+        path: Path | str = EMBEDDED,
+        *,
+        name: str | None = None,
+        n_ctx: int | None = None,
+        threads: int | None = None,
+        template_options: Mapping[str, object] | None = None,
+        notify: Callable[[str], None] | None = None,
+        progress: Any = None,
+    ) -> None:
+        for flag, value in (("n_ctx", n_ctx), ("threads", threads)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise UsageError(f"{flag} must be a whole number from 1 on, not {value!r}.")
+        self._fetches = str(path) == EMBEDDED
+        self.path = Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises for a home that does not exist)
+        self.name = name or (EMBEDDED if self._fetches else self.path.stem)
+        self._n_ctx = n_ctx
+        self._threads = threads
+        self._template_options = dict(template_options or {})
+        self._notify = notify
+        self._progress = progress
+        self._reserved = 0
+        self._endpoint: Endpoint | None = None
+        self._opens_thought = False
+        self._engine: Engine | None = None
+        self._client: httpx2.AsyncClient | None = None
+        self._turn = asyncio.Lock()
+        self._asking: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"LlamaCppModel({str(self.path)!r})"
+
+    async def connect(self) -> Endpoint:
+        """Read the file and load its vocabulary. A file that can't be used raises TokenizerError, in words."""
+        if self._endpoint is None:
+            endpoint = await asyncio.to_thread(self._connect)
+            limit = min((n for n in (self._n_ctx, endpoint.limit_tokens) if n is not None), default=None)
+            facts = {**endpoint.facts, "threads": self._threads or cores()}
+            if self._template_options:
+                facts["template_options"] = dict(self._template_options)
+            self._endpoint = replace(endpoint, limit_tokens=limit, facts=facts)
+        return self._endpoint
+
+    def reserve(self, n_tokens: int) -> None:
+        """Say before asking how long the longest prompt with its answer is: the context is made that large."""
+        self._reserved = max(self._reserved, n_tokens)
+
+    async def ask(self, prompts: Sequence[Askable], sampling: Sampling) -> AsyncIterator[Reply]:
+        """The replies, one prompt after the other. Leaving it early stops the engine at its next batch of tokens."""
+        await self.connect()
+        options = options_of(sampling)
+        self._check_template_options(options.pop("chat_template_kwargs", None))
+        for prompt in prompts:
+            called = time.perf_counter()
+            async with self._turn:
+                queued_s = time.perf_counter() - called
+                reply = await self._stoppable(self._answer(prompt, answer_limit(prompt, sampling), options, queued_s))
+            yield reply
+
+    async def close(self) -> None:
+        """End what is being asked, then the engine and the tokenizer."""
+        self._closed = True
+        for task in self._asking:
+            task.cancel()
+        if self._asking:
+            await asyncio.wait(self._asking)
+        await self._stop_engine()
+        if self._endpoint is not None:
+            tokenizer = self._endpoint.tokenizer
+            assert isinstance(tokenizer, GgufTokenizer)
+            await asyncio.to_thread(tokenizer.close)
+
+    def _connect(self) -> Endpoint:
+        if self._fetches:
+            from needlepoint.text.assets import fetch_asset
+
+            self.path = fetch_asset(EMBEDDED, notify=self._notify, progress=self._progress)
+        endpoint = connect_gguf(self.path, name=self.name, template_options=self._template_options)
+        if endpoint.render is not None:
+            self._opens_thought = endpoint.render(PROBE_CHAT[1:]).rstrip().endswith("<think>")
+        return endpoint
+
+    def _check_template_options(self, wanted: object) -> None:
+        if wanted is not None and wanted != self._template_options:
+            raise UsageError(
+                f"chat_template_kwargs {wanted!r} came after the prompts were made with {self._template_options!r}: "
+                "their tokens would be others. Give them when the model is created."
+            )
+
+    async def _stoppable(self, answering: Any) -> Reply:
+        """Wait for an answer in a task of its own: `close` ends it as well as being cancelled does."""
+        task: asyncio.Task[Reply] = asyncio.ensure_future(answering)
+        self._asking.add(task)
+        try:
+            await asyncio.wait((task,))
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait((task,))
+            self._asking.discard(task)
+        if task.cancelled():
+            return Reply(error=Failure(kind="stopped", message="The model was closed before it had answered."))
+        return task.result()
+
+    async def _answer(self, prompt: Askable, max_tokens: int, options: Mapping[str, Any], queued_s: float) -> Reply:
+        import httpx2
+
+        started = time.perf_counter()
+        try:
+            ids = await self._ids(prompt)
+            if (error := self._too_long(len(ids))) is not None:
+                return Reply(error=error)
+            client = await self._ready(len(ids) + max_tokens)
+            body = body_of(ids, max_tokens, options)
+            del ids
+            response = await client.post("/completion", json=body)
+            answer = response.json()
+        except httpx2.HTTPError as error:
+            await self._stop_engine()  # the next prompt gets a new one
+            return Reply(error=Failure(kind="server", message=f"llama.cpp broke off: {type(error).__name__} {error}"))
+        except ValueError:
+            return Reply(error=Failure(kind="bad_answer", message="llama.cpp answered with something that is no JSON."))
+        except NeedlepointError as error:
+            if isinstance(error, UsageError) and self._engine is not None:
+                raise
+            return Reply(error=Failure(kind="server", message=str(error)))
+        if response.status_code != 200 or not isinstance(answer, dict):
+            return Reply(error=failure_of(response.status_code, answer))
+        assert self._endpoint is not None
+        return reply_of(
+            answer,
+            ends=self._endpoint.tokenizer.special_tokens,
+            opened=self._opens_thought,
+            total_s=time.perf_counter() - started,
+            queued_s=queued_s,
+        )
+
+    async def _ids(self, prompt: Askable) -> Sequence[int]:
+        """The prompt's own tokens where they are this model's; else those that its chat has here."""
+        assert self._endpoint is not None
+        fingerprint = self._endpoint.tokenizer.fingerprint
+        if isinstance(prompt, Prompt) and prompt.haystack.tokenizer.fingerprint == fingerprint:
+            return prompt.token_ids()
+        client = await self._ready(0)
+        rendered = await client.post("/apply-template", json={"messages": prompt.messages()})
+        text = rendered.raise_for_status().json()["prompt"]
+        body = {"content": text, "add_special": True, "parse_special": True}
+        found = await client.post("/tokenize", json=body)
+        tokens: list[int] = found.raise_for_status().json()["tokens"]
+        return tokens
+
+    def _too_long(self, n_tokens: int) -> Failure | None:
+        limit = self._endpoint.limit_tokens if self._endpoint is not None else None
+        if limit is None or n_tokens < limit:
+            return None
+        return Failure(
+            kind="overflow",
+            message=f"The prompt has {n_tokens:,} tokens and the model takes {limit:,} with its answer. Not asked.",
+        )
+
+    async def _ready(self, n_tokens: int) -> httpx2.AsyncClient:
+        """A connection to an engine whose context holds `n_tokens`."""
+        assert self._endpoint is not None
+        limit = self._endpoint.limit_tokens
+        n_tokens = min(n_tokens, limit or n_tokens)
+        if self._engine is not None and self._engine.n_ctx < n_tokens:
+            self._reserved = max(self._reserved, min(2 * self._engine.n_ctx, limit or n_tokens))
+            await self._stop_engine()
+        if self._engine is None:
+            wanted = max(n_tokens, min(self._reserved, limit or self._reserved), 1)
+            self._engine = await asyncio.to_thread(
+                Engine,
+                self.path,
+                n_ctx=-(-wanted // _STEP_CTX) * _STEP_CTX,
+                threads=self._threads or cores(),
+                template_options=self._template_options,
+            )
+            self._client = self._engine.client()
+        assert self._client is not None
+        return self._client
+
+    async def _stop_engine(self) -> None:
+        client, engine = self._client, self._engine
+        self._client = self._engine = None
+        if client is not None:
+            await client.aclose()
+        if engine is not None:
+            await asyncio.to_thread(engine.close)
 
 
-def _close(held: list[Any], wire: Wire, folder: Path) -> None:
-    wire.close()
-    held.clear()  # the server stops when nothing refers to it
-    shutil.rmtree(folder, ignore_errors=True)
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

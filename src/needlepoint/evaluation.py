@@ -1,0 +1,315 @@
+"""A whole run: connect → plan → ask → score → learn, into a run folder. `needlepoint eval` and `run_task` are this."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Protocol
+
+from . import __version__
+from .ask.batch import custom_id, read_batch_results
+from .ask.budget import Budget, Estimate, estimate
+from .ask.files import FilePrompt
+from .ask.interrupts import install_interrupts
+from .ask.runner import Job, Runner, RunnerState, RunResult
+from .ask.settings import RunSettings
+from .ask.store import RunFolder
+from .ask.trials import trial_of
+from .config import DATASETS, TaskConfig
+from .fields import user_path
+from .learn.summary import summarise
+from .plan.prompt import Prompt
+from .plan.task import Plan
+from .prepare import Prepared, Prompts, key_of, prepared, unasked
+from .score import rules
+from .text.cache import Notify, Progress
+from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
+
+REPORT = "report.json"
+
+
+class Watcher(Protocol):
+    """Someone who looks on while a model is asked: the live grid, or nobody."""
+
+    def begin(self, cells: list[Cell]) -> None: ...
+    def restored(self, trial: Trial, score: Score) -> None: ...
+    def started(self, trial: Trial) -> None: ...
+    def finished(self, trial: Trial, reply: Reply, score: Score) -> None: ...
+    def state(self, state: RunnerState, cost: float | None) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResult:
+    """What a run found. `report` is what `report.json` holds; `stopped` says why not everything was asked."""
+
+    folder: Path
+    report: Mapping[str, Any] = field(repr=False)
+    asked: int
+    stopped: str | None = None
+    stop_kind: str | None = None
+
+    @property
+    def score(self) -> float | None:
+        """Accuracy over valid trials; None where there is none."""
+        value: float | None = self.report["overall"]["score"]
+        return value
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of trials that are valid measurements."""
+        value: float | None = self.report["overall"]["coverage"]
+        return value
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        return dict(self.report["outcomes"])
+
+    def trials(self) -> Iterator[tuple[Trial, Reply, Score]]:
+        """Every question with its reply and what that is worth."""
+        with RunFolder.open(self.folder, for_writing=False) as run:
+            for trial, reply in run.replies():
+                yield trial, reply, rules.score(trial, reply)
+
+
+async def arun_task(
+    task_cfg: TaskConfig | Mapping[str, Any],
+    *,
+    watcher: Watcher | None = None,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+    interrupts: bool = False,
+) -> TaskResult:
+    """Ask a model everything that `task_cfg` says, keep it in a run folder, and sum it up.
+
+    With `interrupts`, Ctrl-C once finishes what is in flight and a second one stops at once; both keep what was found.
+    """
+    config = task_cfg if isinstance(task_cfg, TaskConfig) else TaskConfig.of(task_cfg)
+    config.runner()
+    config.token_prices()
+    secrets = [key] if (key := key_of(config)) else []
+    if config.batch_results is not None:
+        return _read_batch(config, watcher or _Nobody(), secrets, notify=notify, progress=progress)
+    async with prepared(config, notify=notify, progress=progress) as ready:
+        settings = _settings(config, ready.prompts, ready.planned, ready.endpoint, ready.sampling)
+        with _folder(config, settings, secrets) as folder:
+            return await _run(config, ready, folder, watcher or _Nobody(), interrupts=interrupts)
+
+
+def run_task(task_cfg: TaskConfig | Mapping[str, Any], **options: Any) -> TaskResult:
+    """`arun_task` for people: blocks until the run has ended. Works inside a notebook, too."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(arun_task(task_cfg, **options))
+    with ThreadPoolExecutor(1) as pool:  # a notebook has a running loop of its own
+        return pool.submit(lambda: asyncio.run(arun_task(task_cfg, **options))).result()
+
+
+async def forecast(config: TaskConfig, *, notify: Notify | None = None, progress: Progress | None = None) -> Forecast:
+    """What a run would take. Asks nobody and needs no key: lengths rest on what is known without a server."""
+    prices = config.token_prices()
+    settings = config.runner()
+    sampling = config.sampling()
+    prompts, _ = unasked(config, notify=notify, progress=progress)
+    counts: list[int | None]
+    if isinstance(prompts, Plan) and prompts.task.length_mode == "exact":
+        counts = [cell.context_length for cell in prompts.places()]
+    else:
+        counts = [prompt.n_tokens for prompt in prompts]
+    places = settings.concurrency if isinstance(settings.concurrency, int) else 8
+    found = estimate(
+        counts, max_tokens=sampling.max_tokens, prices=prices, concurrency=places, rpm=settings.rpm, tpm=settings.tpm
+    )
+    return Forecast(cells=len(set(prompts.places())), estimate=found, model=config.model_name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The answer to `--dry-run`."""
+
+    cells: int
+    estimate: Estimate
+    model: str
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+def _settings(
+    config: TaskConfig, prompts: Prompts, planned: Endpoint, endpoint: Endpoint, sampling: Sampling
+) -> RunSettings:
+    corpora: dict[str, object] = {}
+    if isinstance(prompts, Plan):
+        corpora = {
+            corpus.subset: {"name": corpus.name, "sha256": corpus.sha256, "licence": corpus.licence}
+            for corpus in prompts.corpora
+        }
+    return RunSettings(
+        identity=config.identity(),
+        max_tokens=sampling.max_tokens,
+        limit_tokens=endpoint.limit_tokens,
+        free=config.free(),
+        versions=versions(),
+        endpoint={**endpoint.facts, "proven": endpoint.proven},
+        corpora=corpora,
+        tokenizer={
+            "name": planned.tokenizer.name,
+            "fingerprint": planned.tokenizer.fingerprint,
+            "chat_template": planned.template_name,
+        },
+    )
+
+
+@contextlib.contextmanager
+def _folder(config: TaskConfig, settings: RunSettings, secrets: list[str]) -> Iterator[RunFolder]:
+    if config.use_cache is not None:
+        with RunFolder.open(user_path(config.use_cache), for_writing=True, secrets=secrets) as folder:
+            folder.resume(settings)
+            yield folder
+    else:
+        work_dir = user_path(config.work_dir)
+        with RunFolder.create(work_dir, model=config.model_name, settings=settings, secrets=secrets) as folder:
+            yield folder
+
+
+async def _run(
+    config: TaskConfig, ready: Prepared, folder: RunFolder, watcher: Watcher, *, interrupts: bool
+) -> TaskResult:
+    spent = _spent(folder, config)
+    budget = Budget(prices=config.token_prices(), max_cost=config.max_cost, max_tokens=config.max_tokens_total, **spent)
+
+    def jobs() -> Iterator[Job]:
+        for prompt in ready.prompts:
+            trial = _trial(config, prompt, ready.planned, ready.sampling)
+            entry = folder.latest(trial)
+            if entry is not None:
+                score = rules.score(entry.trial, entry.reply)
+                if folder.is_settled(trial, score.outcome):
+                    watcher.restored(entry.trial, score)
+                    continue
+            watcher.started(trial)
+            yield Job(trial, prompt)
+
+    def on_reply(job: Job, reply: Reply) -> None:
+        folder.append(job.trial, reply)
+        watcher.finished(job.trial, reply, rules.score(job.trial, reply))
+
+    runner = Runner(
+        ready.model,
+        ready.sampling,
+        config.runner(),
+        on_reply=on_reply,
+        budget=budget,
+        limit_tokens=ready.endpoint.limit_tokens if ready.planned.proven else None,
+        on_state=lambda state: watcher.state(state, budget.cost),
+    )
+    places = list(ready.prompts.places())
+    watcher.begin(places)
+    try:
+        with install_interrupts(runner) if interrupts else contextlib.nullcontext():
+            found = await runner.run(jobs(), total=len(places))
+        for note in ready.prompts.notes:
+            watcher.note(note)
+    finally:
+        watcher.end()
+    return _ended(config, len(places), folder, found, budget)
+
+
+def _read_batch(
+    config: TaskConfig, watcher: Watcher, secrets: list[str], *, notify: Notify | None, progress: Progress | None
+) -> TaskResult:
+    """The run that a provider's batch was: its answers taken from a file, nobody asked."""
+    prompts, planned = unasked(config, notify=notify, progress=progress)
+    sampling = config.sampling()
+    settings = _settings(config, prompts, planned, planned, sampling)
+    with _folder(config, settings, secrets) as folder:
+        trials: dict[str, Trial] = {}
+        for number, prompt in enumerate(prompts):
+            trials[custom_id(prompt, number)] = _trial(config, prompt, planned, sampling)
+        answers = read_batch_results(user_path(config.batch_results or ""), trials)
+        asked = 0
+        for name, reply in answers:
+            folder.append(trials[name], reply)
+            asked += 1
+        for note in answers.notes():
+            watcher.note(note)
+        found = RunResult(asked=asked, failed=0, overflow=0, unfinished=0, requests=0, elapsed_s=0.0)
+        return _ended(config, len(trials), folder, found, None)
+
+
+def _trial(config: TaskConfig, prompt: Prompt | FilePrompt, planned: Endpoint, sampling: Sampling) -> Trial:
+    return trial_of(prompt, dataset=DATASETS[0], endpoint=planned, model=config.model_name, sampling=sampling)
+
+
+def _ended(config: TaskConfig, planned: int, folder: RunFolder, found: RunResult, budget: Budget | None) -> TaskResult:
+    rows = [(trial, reply, rules.score(trial, reply)) for trial, reply in folder.replies()]
+    for trial, reply, score in _unscored(folder):
+        folder.append_score(trial, reply, score)
+    settings = folder.settings
+    first = rows[0][0] if rows else None
+    head = {
+        "model": config.model_name,
+        "dataset": DATASETS[0],
+        "layout": "classic" if first is None else first.layout,
+        "length_mode": config.resolved_length_mode if first is None else first.length_mode,
+        "planned": planned,
+        "stopped": found.stopped,
+        "cost": None if budget is None else budget.cost,
+        "corpus": settings.corpora,
+        "tokenizer": settings.tokenizer,
+        "endpoint": settings.endpoint,
+        "versions": settings.versions,
+    }
+    report = summarise(rows, head=head)
+    folder.write_text(REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    return TaskResult(
+        folder=folder.path, report=report, asked=found.asked, stopped=found.stopped, stop_kind=found.stop_kind
+    )
+
+
+def _unscored(folder: RunFolder) -> Iterator[tuple[Trial, Reply, Score]]:
+    for trial, reply, score in list(folder.scored(rules.SCORER)):
+        if score is None:
+            yield trial, reply, rules.score(trial, reply)
+
+
+def _spent(folder: RunFolder, config: TaskConfig) -> dict[str, Any]:
+    """What a run that goes on has used so far."""
+    if config.use_cache is None:
+        return {}
+    prices = config.token_prices()
+    tokens, cost = 0, 0.0
+    for _, reply in folder.replies():
+        tokens += (reply.usage.prompt or 0) + (reply.usage.completion or 0)
+        cost += (prices.cost(reply.usage) or 0.0) if prices is not None else 0.0
+    return {"tokens": tokens, "cost": cost}
+
+
+def versions() -> dict[str, str]:
+    """What made the run, for the record."""
+    found = {"needlepoint": __version__, "python": platform.python_version()}
+    for package in ("splintr-rs", "tokenizers", "xllamacpp", "httpx2"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+class _Nobody:
+    """A watcher who doesn't look."""
+
+    def begin(self, cells: list[Cell]) -> None: ...
+    def restored(self, trial: Trial, score: Score) -> None: ...
+    def started(self, trial: Trial) -> None: ...
+    def finished(self, trial: Trial, reply: Reply, score: Score) -> None: ...
+    def state(self, state: RunnerState, cost: float | None) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self) -> None: ...

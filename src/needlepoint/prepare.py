@@ -1,0 +1,189 @@
+"""What a run needs before anything is asked: the model, connected, and the prompts that it will get."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from .ask.files import FilePrompt, PromptFile, read_prompts
+from .ask.keys import api_key_of, headers_of
+from .ask.models import create
+from .config import TaskConfig
+from .connect import DEFAULT_TOKENIZER, connect, templated
+from .errors import TokenizerError
+from .fields import user_path
+from .pipeline import gather
+from .plan.grid import apply_limit
+from .plan.prompt import Prompt
+from .plan.task import Plan
+from .reconstruct import rebuild
+from .text.cache import Notify, Progress
+from .types import Cell, Endpoint, Model, Sampling
+
+
+class Prompts(Protocol):
+    """What is to be asked, be it planned, read from a file or made again from a run."""
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Prompt | FilePrompt]: ...
+    def places(self) -> Iterator[Cell]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What is known before anything is asked: whom, what, how."""
+
+    model: Model
+    endpoint: Endpoint
+    planned: Endpoint
+    prompts: Prompts
+    sampling: Sampling
+
+
+@contextlib.asynccontextmanager
+async def prepared(
+    config: TaskConfig, *, notify: Notify | None = None, progress: Progress | None = None
+) -> AsyncIterator[Prepared]:
+    """The model, connected, and what to ask it. The model is closed at the end."""
+    task = config.task()
+    sampling = config.sampling()
+    key = key_of(config)
+    kwargs = sampling.options.get("chat_template_kwargs")
+    model = create(
+        config.model_name,
+        api_url=config.api_url,
+        api_key=key,
+        headers=headers_of(config.header),
+        completions=config.completions,
+        stream=config.stream,
+        max_model_len=config.max_model_len,
+        longest_tokens=None if config.prompts is not None else max(task.grid.lengths) + sampling.max_tokens,
+        template_options=kwargs if isinstance(kwargs, dict) else {},
+        local=lambda: connect(
+            config.tokenizer_name,
+            model=config.model_name,
+            chat_template=config.chat_template,
+            needs_template=False,
+            notify=notify if task.length_mode == "exact" else None,  # parity counts with its own
+            progress=progress,
+        ),
+        notify=notify,
+        progress=progress,
+    )
+    try:
+        endpoint = await model.connect()
+        for note in endpoint.notes:
+            if notify is not None:
+                notify(note)
+        prompts: Prompts
+        if config.prompts is not None:
+            prompts, planned = prompts_from(
+                config.prompts, endpoint, limit=config.limit, notify=notify, progress=progress
+            )
+        else:
+            planned = _planned(config, endpoint, key, notify=notify, progress=progress)
+            corpora = gather(config, notify=notify, progress=progress)
+            prompts = Plan(task, corpora, planned, verify=config.verify_mode)
+        yield Prepared(model=model, endpoint=endpoint, planned=planned, prompts=prompts, sampling=sampling)
+    finally:
+        await model.close()
+
+
+def key_of(config: TaskConfig) -> str | None:
+    return api_key_of(config.api_key.get_secret_value() if config.api_key else None, config.api_url)
+
+
+def _planned(
+    config: TaskConfig, endpoint: Endpoint, key: str | None, *, notify: Notify | None, progress: Progress | None
+) -> Endpoint:
+    """What prompts are counted with: the model's own tokenizer, unless the parity mode or the user names another."""
+    parity = config.resolved_length_mode == "evalscope"
+    if not parity and config.tokenizer_name is None and config.chat_template is None:
+        if endpoint.render is None:
+            raise TokenizerError(
+                f"No chat template is known for {endpoint.tokenizer.name!r}, so a prompt's length cannot be counted as "
+                "the server does. Give --chat-template NAME|FILE.jinja, or 'none' for a model without chat."
+            )
+        return endpoint
+    named = config.tokenizer_name or (DEFAULT_TOKENIZER if parity else None)
+    if named is None:
+        return templated(endpoint, config.chat_template, needs_template=not parity)
+    planned = connect(
+        named,
+        chat_template=config.chat_template,
+        api_key=key,
+        needs_template=not parity,
+        notify=notify,
+        progress=progress,
+    )
+    same = planned.tokenizer.fingerprint == endpoint.tokenizer.fingerprint
+    return planned if same else replace(planned, proven=False)
+
+
+def prompts_from(
+    source: str,
+    endpoint: Endpoint,
+    *,
+    limit: float | None = None,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> tuple[Prompts, Endpoint]:
+    """The very prompts of a file that `needlepoint prompts -o` wrote, or of another run, and what counted them."""
+    path = user_path(source)
+    if not path.is_dir():
+        return _Limited.of(read_prompts(path, endpoint=endpoint), limit), endpoint
+    rebuilt = rebuild(path, notify=notify, progress=progress)
+    same = rebuilt.planned.tokenizer.fingerprint == endpoint.tokenizer.fingerprint
+    return _Limited.of(rebuilt.prompts, limit), replace(rebuilt.planned, proven=same and endpoint.proven)
+
+
+class _Limited:
+    """The first prompts of each subset of something that was planned elsewhere."""
+
+    def __init__(self, prompts: Plan | PromptFile, limit: float) -> None:
+        self._prompts = prompts
+        numbers: dict[str, list[int]] = {}
+        self._cells = list(prompts.places())
+        for number, cell in enumerate(self._cells):
+            numbers.setdefault(cell.subset, []).append(number)
+        self._kept = {number for subset in numbers.values() for number in apply_limit(subset, limit)}
+
+    @classmethod
+    def of(cls, prompts: Plan | PromptFile, limit: float | None) -> Prompts:
+        return prompts if limit is None else cls(prompts, limit)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self._prompts.notes)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Prompt | FilePrompt]:
+        prompts: Iterator[Prompt | FilePrompt] = iter(self._prompts)
+        return (prompt for number, prompt in enumerate(prompts) if number in self._kept)
+
+    def places(self) -> Iterator[Cell]:
+        return (cell for number, cell in enumerate(self._cells) if number in self._kept)
+
+
+def unasked(config: TaskConfig, *, notify: Notify | None, progress: Progress | None) -> tuple[Prompts, Endpoint]:
+    """The prompts of a run whose model is not there: counted with what its name tells."""
+    task = config.task()
+    parity = task.length_mode == "evalscope"
+    planned = connect(
+        config.tokenizer_name or (DEFAULT_TOKENIZER if parity else None),
+        model=config.model_name,
+        chat_template=config.chat_template,
+        needs_template=not parity,
+        notify=notify,
+        progress=progress,
+    )
+    if config.prompts is not None:
+        return prompts_from(config.prompts, planned, limit=config.limit, notify=notify, progress=progress)
+    corpora = gather(config, notify=notify, progress=progress)
+    return Plan(task, corpora, planned, verify="none"), planned
