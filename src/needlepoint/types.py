@@ -311,10 +311,15 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What a reply is worth: an outcome, a value from 0 to 1 (None where invalid), why, and what decided."""
+    """What a reply is worth: an outcome, a value from 0 to 1 (None where invalid), why, and what decided.
+
+    `raw` is the scorer's own number where it has another scale (a judge's 7 of 1 to 10), `scale` that scale's ends.
+    """
 
     outcome: Outcome
     score: float | None
     reason: str
     span: tuple[int, int] | None
     scorer: str
+    raw: float | None = None
+    scale: tuple[float, float] | None = None

@@ -202,7 +202,11 @@ def test_switches_of_the_chat_template_are_given_before_prompts_are_made(tmp_pat
 @contextmanager
 def no_new_threads() -> Iterator[None]:
     def count() -> int:
-        return len(os.listdir("/proc/self/task")) if Path("/proc/self/task").is_dir() else threading.active_count()
+        return (
+            sum(1 for _ in Path("/proc/self/task").iterdir())
+            if Path("/proc/self/task").is_dir()
+            else threading.active_count()
+        )
 
     before = count()
     yield

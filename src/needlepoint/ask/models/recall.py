@@ -58,7 +58,7 @@ def _cliff(length: float, depth: float, knobs: Mapping[str, float]) -> float:
 
 
 def _middle(length: float, depth: float, knobs: Mapping[str, float]) -> float:
-    """1 − dip · g · (1 − (2 · depth − 1)²), lost in the middle; g grows with log2(length): 0 at `short`, 1 at `long`."""
+    """1 − dip · g · (1 − (2 · depth − 1)²), lost in the middle; g grows with log2(length) from `short` to `long`."""
     return 1 - knobs["dip"] * _grown(length, knobs["short"], knobs["long"]) * (1 - (2 * depth - 1) ** 2)
 
 
