@@ -55,6 +55,10 @@ def test_chunks_are_the_text_in_order(text: str, size: int) -> None:
     assert "".join(chunks(text, size)) == text
 
 
+def test_chunks_of_any_size_come_to_an_end() -> None:
+    assert list(chunks("a b c d", 1)) == ["a", " b", " c", " d"]
+
+
 @given(st.text(alphabet="ab .\n1é中", max_size=300))
 def test_a_safe_cut_stands_before_a_blank_and_letter_or_behind_a_line_break(text: str) -> None:
     cut = safe_cut(text, 0, len(text))

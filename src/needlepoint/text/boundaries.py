@@ -101,7 +101,7 @@ def chunks(text: str, size: int = CHUNK_CHARS) -> Iterator[str]:
     """
     start = 0
     while len(text) - start > size:
-        cut = safe_cut(text, start + size // 2, start + size)
+        cut = safe_cut(text, start + max(1, size // 2), start + size)
         if cut is None:
             cut = safe_cut(text, start + size, len(text), first=True)
         if cut is None:
