@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from needlepoint.text import families, tokenizers
 from needlepoint.types import Corpus, Endpoint, Tokenizer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it, children too
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
