@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import platform
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,15 +23,13 @@ from .ask.store import RunFolder
 from .ask.trials import trial_of
 from .config import DATASETS, TaskConfig
 from .fields import user_path
-from .learn.summary import summarise
 from .plan.prompt import Prompt
 from .plan.task import Plan
 from .prepare import Prepared, Prompts, key_of, prepared, unasked
 from .score import rules
+from .scoring import Row, score_by_rules, scored, write_report
 from .text.cache import Notify, Progress
 from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
-
-REPORT = "report.json"
 
 
 class Watcher(Protocol):
@@ -73,11 +70,10 @@ class TaskResult:
     def outcomes(self) -> dict[str, int]:
         return dict(self.report["outcomes"])
 
-    def trials(self) -> Iterator[tuple[Trial, Reply, Score]]:
+    def trials(self) -> Iterator[Row]:
         """Every question with its reply and what that is worth."""
         with RunFolder.open(self.folder, for_writing=False) as run:
-            for trial, reply in run.replies():
-                yield trial, reply, rules.score(trial, reply)
+            yield from scored(run)
 
 
 async def arun_task(
@@ -251,35 +247,18 @@ def _trial(config: TaskConfig, prompt: Prompt | FilePrompt, planned: Endpoint, s
 
 
 def _ended(config: TaskConfig, planned: int, folder: RunFolder, found: RunResult, budget: Budget | None) -> TaskResult:
-    rows = [(trial, reply, rules.score(trial, reply)) for trial, reply in folder.replies()]
-    for trial, reply, score in _unscored(folder):
-        folder.append_score(trial, reply, score)
-    settings = folder.settings
-    first = rows[0][0] if rows else None
-    head = {
+    score_by_rules(folder)
+    facts = {
         "model": config.model_name,
-        "dataset": DATASETS[0],
-        "layout": "classic" if first is None else first.layout,
-        "length_mode": config.resolved_length_mode if first is None else first.length_mode,
+        "length_mode": config.resolved_length_mode if folder.n_replies == 0 else None,
         "planned": planned,
         "stopped": found.stopped,
         "cost": None if budget is None else budget.cost,
-        "corpus": settings.corpora,
-        "tokenizer": settings.tokenizer,
-        "endpoint": settings.endpoint,
-        "versions": settings.versions,
     }
-    report = summarise(rows, head=head)
-    folder.write_text(REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    report = write_report(folder, rules.SCORER, facts)
     return TaskResult(
         folder=folder.path, report=report, asked=found.asked, stopped=found.stopped, stop_kind=found.stop_kind
     )
-
-
-def _unscored(folder: RunFolder) -> Iterator[tuple[Trial, Reply, Score]]:
-    for trial, reply, score in list(folder.scored(rules.SCORER)):
-        if score is None:
-            yield trial, reply, rules.score(trial, reply)
 
 
 def _spent(folder: RunFolder, config: TaskConfig) -> dict[str, Any]:

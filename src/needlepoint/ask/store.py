@@ -34,7 +34,7 @@ from .trials import is_finished, recipe_id
 __all__ = ["Entry", "RunFolder", "RunSettings", "diff_identity", "is_finished", "resume_check"]
 
 T = TypeVar("T")
-_TRIALS = "trials.jsonl"
+_TRIALS, _SCORES, _REPORT = "trials.jsonl", "scores", "report.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +219,22 @@ class RunFolder:
         for trial, reply in self.replies():
             yield trial, reply, found.get((trial.id, digest(to_json(reply)))) if found else None
 
+    def scorers(self) -> list[str]:
+        """Who has scored replies here, the one that wrote last at the end."""
+        try:
+            files = [(path.stat().st_mtime_ns, path.stem) for path in (self.path / _SCORES).glob("*.jsonl")]
+        except OSError as error:
+            raise InputError(f"Cannot read {self.path / _SCORES}: {error.strerror or error}.") from None
+        return [name for _, name in sorted(files)]
+
+    def read_report(self) -> dict[str, Any]:
+        """`report.json` as it stands; an empty object where there is none, or none that can be read."""
+        try:
+            value = load((self.path / _REPORT).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
     def write_text(self, name: str, text: str) -> Path:
         """A file of the folder, whole or not at all, in UTF-8, without secrets; returns its path."""
         for secret in self._telling:
@@ -325,7 +341,7 @@ def _row(kind: type[T], line: Line, path: Path) -> T:
 def _scores_name(scorer: str) -> str:
     if not is_name(scorer) or "/" in scorer:
         raise UsageError(f"{scorer!r} is not a name for a scorer: it is part of a file's name.")
-    return f"scores/{scorer}.jsonl"
+    return f"{_SCORES}/{scorer}.jsonl"
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

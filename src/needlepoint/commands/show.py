@@ -11,23 +11,22 @@ from ..errors import UsageError, did_you_mean
 from ..fields import user_path
 from ..plan.grid import parse_depths, parse_lengths
 from ..reconstruct import prompt_of, rebuild
-from ..score import rules
+from ..scoring import Row, scored
 from ..show.console import downloads, notify, out_console, printable
-from ..types import Reply, Trial
+from ..types import Trial
 
 
 def show_run(run: str, cell: str | None, *, as_json: bool) -> None:
     """The list of a run's trials, or one trial with its very prompt."""
     path = user_path(run)
     with RunFolder.open(path, for_writing=False) as folder:
-        trials = list(folder.replies())
+        trials = list(scored(folder))
     if cell is None:
         _list(trials, as_json=as_json)
         return
-    trial, reply = _find(trials, cell)
+    trial, reply, score = _find(trials, cell)
     with downloads() as progress:
         prompt = prompt_of(rebuild(path, notify=notify, progress=progress), trial)
-    score = rules.score(trial, reply)
     if as_json:
         record: dict[str, Any] = {
             "id": trial.id,
@@ -50,8 +49,8 @@ def _shown(text: str) -> str:
     return printable(text) if sys.stdout.isatty() else text
 
 
-def _list(trials: list[tuple[Trial, Reply]], *, as_json: bool) -> None:
-    rows = [(trial, rules.score(trial, reply)) for trial, reply in trials]
+def _list(trials: list[Row], *, as_json: bool) -> None:
+    rows = [(trial, score) for trial, _, score in trials]
     if as_json:
         print(json.dumps([{"cell": name_of(trial), "id": trial.id, "outcome": score.outcome} for trial, score in rows]))
         return
@@ -68,13 +67,13 @@ def name_of(trial: Trial) -> str:
     return f"{name}.{trial.repeat}" if trial.repeat else name
 
 
-def _find(trials: list[tuple[Trial, Reply]], wanted: str) -> tuple[Trial, Reply]:
+def _find(trials: list[Row], wanted: str) -> Row:
     """The trial with this id (its beginning is enough) or in this place."""
-    names = {name_of(trial): (trial, reply) for trial, reply in trials}
+    names = {name_of(row[0]): row for row in trials}
     if wanted in names:
         return names[wanted]
     if len(wanted) >= 4:
-        starting = [pair for pair in trials if pair[0].id.startswith(wanted)]
+        starting = [row for row in trials if row[0].id.startswith(wanted)]
         if len(starting) == 1:
             return starting[0]
     parts = wanted.split(":")
