@@ -18,8 +18,8 @@ from .ask.budget import Budget, Estimate, estimate
 from .ask.files import FilePrompt
 from .ask.interrupts import install_interrupts
 from .ask.runner import Job, Runner, RunnerState, RunResult
-from .ask.settings import RunSettings
-from .ask.store import RunFolder
+from .ask.settings import RunSettings, refuse_imported
+from .ask.store import RunFolder, settings_of
 from .ask.trials import trial_of
 from .config import DATASETS, TaskConfig
 from .fields import user_path
@@ -92,6 +92,8 @@ async def arun_task(
     config.runner()
     config.token_prices()
     secrets = [key] if (key := key_of(config)) else []
+    if config.use_cache is not None:
+        refuse_imported(settings_of(user_path(config.use_cache)))
     if config.batch_results is not None:
         return _read_batch(config, watcher or _Nobody(), secrets, notify=notify, progress=progress)
     async with prepared(config, notify=notify, progress=progress) as ready:

@@ -31,6 +31,8 @@ def rebuild(path: Path, *, notify: Notify | None = None, progress: Progress | No
     """The prompts of the run in `path`. Texts and tokenizers are loaded again and must be the same."""
     with RunFolder.open(path, for_writing=False) as folder:
         settings = folder.settings
+    if settings.imported:
+        raise InputError(cannot_rebuild(settings))
     identity = dict(settings.identity)
     config = TaskConfig.of(identity | {name: settings.free[name] for name in ("limit",) if name in settings.free})
     planned = _planned(config, settings, notify, progress)
@@ -47,8 +49,19 @@ def rebuild(path: Path, *, notify: Notify | None = None, progress: Progress | No
     return Rebuilt(Plan(config.task(), corpora, planned, verify="none"), planned)
 
 
+def cannot_rebuild(settings: RunSettings) -> str:
+    """Why the prompts of an imported run are not to be had."""
+    tool = settings.imported.get("tool", "another tool")
+    return (
+        f"This run was imported from {tool}, which asked the questions: what was published has no recipe that "
+        "needlepoint could make the prompts from again."
+    )
+
+
 def prompt_of(rebuilt: Rebuilt, trial: Trial) -> Prompt | FilePrompt:
     """The prompt of one trial, proven by its sha256."""
+    if trial.prompt_sha256 is None:
+        raise InputError("This trial has no fingerprint of its prompt, so none can be proven to be the one asked.")
     for prompt in _candidates(rebuilt.prompts, trial):
         if prompt.sha256 != trial.prompt_sha256:
             raise InputError(

@@ -15,10 +15,11 @@ from .config import DATASETS
 from .learn.agreement import agreement
 from .learn.summary import summarise
 from .score import rules
+from .score.imported import IMPORTED
 from .types import Reply, Score, Trial
 
 REPORT = "report.json"
-RULES, IMPORTED = rules.SCORER, "imported"
+RULES = rules.SCORER
 _CARRIED = ("planned", "stopped", "cost", "length_mode", "layout", "dataset", "model")
 """What only the asking knew: a later scoring takes it from the report that there is."""
 

@@ -243,7 +243,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came back for one prompt. Without `error`, a reply was given; its text may still be empty."""
+    """What came back for one prompt. Without `error`, a reply was given; its text may still be empty.
+
+    Without error and with no `attempts`, someone else asked, and only told what it was worth: the text isn't known.
+    """
 
     text: str = ""
     reasoning: str | None = None
@@ -282,13 +285,17 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One question asked: the recipe from which its very prompt can be made again. Never the prompt's text."""
+    """One question asked: the recipe from which its very prompt can be made again. Never the prompt's text.
+
+    Whoever else asked it (an imported trial, a line of another tool's file) may not have told all of it: what isn't
+    known is None, and without `prompt_sha256` nobody can prove what the prompt was.
+    """
 
     id: str
     dataset: str
     subset: str
     layout: str
-    length_mode: str
+    length_mode: str | None
     replicate: int
     repeat: int
     context_length: int
@@ -300,11 +307,11 @@ class Trial:
     placements: tuple[Placement, ...]
     question: str
     answers: tuple[str, ...]
-    corpus: str
-    corpus_sha256: str
-    tokenizer: str
-    tokenizer_fingerprint: str
-    prompt_sha256: str
+    corpus: str | None
+    corpus_sha256: str | None
+    tokenizer: str | None
+    tokenizer_fingerprint: str | None
+    prompt_sha256: str | None
     sent_tokens: int | None
     length_proven: bool
 

@@ -150,7 +150,7 @@ def test_a_sample_without_roles_and_recipe_is_read_with_what_it_has(tmp_path: Pa
     assert prompt.n_tokens is None and prompt.placements == () and not prompt.has_recipe
     trial = trial_of(prompt, dataset="d", endpoint=endpoint, model="m", sampling=SAMPLING)
     assert (trial.achieved_length, trial.achieved_depth_percent, trial.boundary) == (None, None, None)
-    assert trial.tokenizer == "" and trial.length_mode == "evalscope" and not trial.length_proven
+    assert trial.tokenizer is None and trial.length_mode == "evalscope" and not trial.length_proven
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ class RunSettings:
 
     `identity` decides prompts, model and sampling options: another identity is another run. `max_tokens` and
     `limit_tokens` (what the model takes) may change; trials that they kept from an answer are then asked again. `free`
-    may change at will. Of `corpora` (name or subset → facts) the `sha256`, of `tokenizer` the `fingerprint` and
+    may change at will. `imported` says whose published results these are, where it was not needlepoint that asked. Of
+    `corpora` (name or subset → facts) the `sha256`, of `tokenizer` the `fingerprint` and
     the `chat_template` belong to the identity.
     """
 
@@ -40,6 +41,7 @@ class RunSettings:
     endpoint: Mapping[str, object] = field(default_factory=dict)
     corpora: Mapping[str, object] = field(default_factory=dict)
     tokenizer: Mapping[str, object] = field(default_factory=dict)
+    imported: Mapping[str, object] = field(default_factory=dict)
     created: str = field(default_factory=now)
 
     def stored(self, secrets: Collection[str] = ()) -> RunSettings:
@@ -49,7 +51,10 @@ class RunSettings:
 
     def to_json(self) -> dict[str, Any]:
         numbers = {"created": self.created, "max_tokens": self.max_tokens, "limit_tokens": self.limit_tokens}
-        return {"schema": SCHEMA, **numbers, **{name: getattr(self, name) for name in _MAPPINGS}}
+        parts = {name: getattr(self, name) for name in _MAPPINGS}
+        if not self.imported:
+            del parts["imported"]
+        return {"schema": SCHEMA, **numbers, **parts}
 
     @classmethod
     def from_json(cls, value: object, name: str) -> RunSettings:
@@ -78,7 +83,7 @@ class RunSettings:
         return cls(created=created, **found)
 
 
-_MAPPINGS = ("identity", "free", "versions", "endpoint", "corpora", "tokenizer")
+_MAPPINGS = ("identity", "free", "versions", "endpoint", "corpora", "tokenizer", "imported")
 
 
 def diff_identity(old: RunSettings, new: RunSettings) -> list[str]:
@@ -93,6 +98,7 @@ def diff_free(old: RunSettings, new: RunSettings) -> list[str]:
 
 def resume_check(old: RunSettings, new: RunSettings) -> list[str]:
     """UsageError where `new` asks other prompts, another model or with other sampling; else the other changes."""
+    refuse_imported(old)
     if found := diff_identity(old, new):
         raise UsageError(
             "This run was made with other settings:\n"
@@ -100,6 +106,15 @@ def resume_check(old: RunSettings, new: RunSettings) -> list[str]:
             + "\nResume it with the settings that it had (left), or start a new run."
         )
     return diff_free(old, new)
+
+
+def refuse_imported(settings: RunSettings) -> None:
+    """UsageError for a run that another tool made: there is nothing to go on with."""
+    if settings.imported:
+        raise UsageError(
+            f"This run was imported from {settings.imported.get('tool', 'another tool')}: nothing more can be asked in "
+            "it. Start a run of its own, without --use-cache and --resume."
+        )
 
 
 def _identity(settings: RunSettings) -> dict[str, Any]:

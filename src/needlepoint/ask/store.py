@@ -31,7 +31,7 @@ from .records import digest, dump, from_json, load, to_json
 from .settings import RunSettings, diff_identity, now, resume_check
 from .trials import is_finished, recipe_id
 
-__all__ = ["Entry", "RunFolder", "RunSettings", "diff_identity", "is_finished", "resume_check"]
+__all__ = ["Entry", "RunFolder", "RunSettings", "diff_identity", "is_finished", "resume_check", "settings_of"]
 
 T = TypeVar("T")
 _TRIALS, _SCORES, _REPORT = "trials.jsonl", "scores", "report.json"
@@ -326,6 +326,12 @@ class RunFolder:
     def _write_settings(self) -> None:
         data = dump({**self._settings.to_json(), "resumed": self._resumed}, indent=2)
         self.write_bytes(RUN, data + b"\n")
+
+
+def settings_of(path: Path) -> RunSettings:
+    """The settings of the run in `path`, without reading its trials."""
+    path = find_run(path)
+    return RunSettings.from_json(_read_settings(path / RUN), str(path / RUN))
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -24,12 +24,12 @@ _ID_HEX = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a prompt was made from and measured with, by whoever made it."""
+    """What a prompt was made from and measured with, by whoever made it; None where that isn't told."""
 
-    corpus: str
-    corpus_sha256: str
-    tokenizer: str
-    tokenizer_fingerprint: str
+    corpus: str | None
+    corpus_sha256: str | None
+    tokenizer: str | None
+    tokenizer_fingerprint: str | None
     achieved_length: int | None
     achieved_depth_percent: float | None
     boundary: str | None
@@ -112,11 +112,14 @@ def trial_of(
     return replace(trial, id=trial_id(trial, model=model, sampling=sampling))
 
 
-def trial_id(trial: Trial, *, model: str, sampling: Sampling) -> str:
+def trial_id(trial: Trial, *, model: str, sampling: Sampling | None) -> str:
     """16 hex digits of all that decides the prompt and the sampling; the same in every process, on every machine.
 
-    Secrets in the options (a header of a gateway, say) don't enter it: a new key makes no new trial.
+    Secrets in the options (a header of a gateway, say) don't enter it: a new key makes no new trial. `sampling` is None
+    where another tool asked and didn't tell.
     """
+    if sampling is None:
+        return _hash({**_recipe(trial), "model": model})
     options = scrub(plain(sampling.options, "options"))
     return _hash({**_recipe(trial), "model": model, "max_tokens": sampling.max_tokens, "options": options})
 
@@ -149,8 +152,8 @@ def _origin(prompt: Prompt, endpoint: Endpoint) -> Origin:
     corpus = prompt.corpus
     placed = bool(prompt.placements)
     return Origin(
-        corpus="" if corpus is None else corpus.name,
-        corpus_sha256="" if corpus is None else corpus.sha256,
+        corpus=None if corpus is None else corpus.name,
+        corpus_sha256=None if corpus is None else corpus.sha256,
         tokenizer=endpoint.tokenizer.name,
         tokenizer_fingerprint=endpoint.tokenizer.fingerprint,
         achieved_length=prompt.n_tokens,

@@ -10,36 +10,44 @@ from ..ask.store import RunFolder
 from ..errors import UsageError, did_you_mean
 from ..fields import user_path
 from ..plan.grid import parse_depths, parse_lengths
-from ..reconstruct import prompt_of, rebuild
+from ..reconstruct import cannot_rebuild, prompt_of, rebuild
 from ..scoring import Row, scored
 from ..show.console import downloads, notify, out_console, printable
-from ..types import Trial
+from ..types import Message, Trial
 
 
 def show_run(run: str, cell: str | None, *, as_json: bool) -> None:
     """The list of a run's trials, or one trial with its very prompt."""
     path = user_path(run)
     with RunFolder.open(path, for_writing=False) as folder:
+        settings = folder.settings
         trials = list(scored(folder))
     if cell is None:
         _list(trials, as_json=as_json)
         return
     trial, reply, score = _find(trials, cell)
-    with downloads() as progress:
-        prompt = prompt_of(rebuild(path, notify=notify, progress=progress), trial)
+    messages: list[Message] = []
+    if settings.imported:
+        notify(f"{cannot_rebuild(settings)} Outcome: {score.outcome}, {score.reason}.")
+    else:
+        with downloads() as progress:
+            messages = prompt_of(rebuild(path, notify=notify, progress=progress), trial).messages()
     if as_json:
         record: dict[str, Any] = {
             "id": trial.id,
             "prompt_sha256": trial.prompt_sha256,
-            "messages": prompt.messages(),
+            "messages": messages or None,
             "reply": reply.text,
             "outcome": score.outcome,
             "reason": score.reason,
         }
         print(json.dumps(record, ensure_ascii=False, indent=2))
         return
-    notify(f"sha256 {trial.prompt_sha256}: the very prompt that was asked. Outcome: {score.outcome}, {score.reason}.")
-    for message in prompt.messages():
+    if messages:
+        notify(
+            f"sha256 {trial.prompt_sha256}: the very prompt that was asked. Outcome: {score.outcome}, {score.reason}."
+        )
+    for message in messages:
         sys.stdout.write(f"--- {message['role']}\n{_shown(message['content'])}\n")
     sys.stdout.write(f"--- reply\n{_shown(reply.text)}\n")
 

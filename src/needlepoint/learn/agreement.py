@@ -1,8 +1,8 @@
 """How far two scorings of the same replies agree: pass and fail counted against each other, and every disagreement.
 
-A trial passes where it is worth at least `PASS`: 7 of 10, where published judges draw the line. Cohen's
-κ = (p_o − p_e) / (1 − p_e) is the share of agreement above what two scorers with these pass rates would reach by chance
-(Cohen 1960); it is None where chance alone would agree always, since then nothing can be told.
+A trial passes where it is worth at least `PASS`: a 7 on a rubric from 1 to 10, where published judges draw the line, is
+(7 − 1) / 9. Cohen's κ = (p_o − p_e) / (1 − p_e) is the share of agreement above what two scorers with these pass rates
+would reach by chance (Cohen 1960); it is None where chance alone would agree always, since then nothing can be told.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from ..types import VALID_OUTCOMES, Reply, Score, Trial
 
-PASS = 0.7
-_TINY = 1e-9
+PASS = round(6 / 9, 6)
+_TINY = 1e-6
 _ANSWER_CHARACTERS = 300
 
 

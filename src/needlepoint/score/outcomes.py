@@ -17,6 +17,8 @@ def unmeasured(trial: Trial, reply: Reply) -> Score | None:
     if error is not None:
         outcome: Outcome = "overflow" if error.kind == "overflow" else "failed"
         return _invalid(outcome, error.message)
+    if not reply.attempts and not reply.text:
+        return _invalid("unjudged", "another tool asked, and the answer is not in what it published")
     missing = truncation(trial, reply)
     if missing:
         return _invalid(
