@@ -10,7 +10,7 @@ from typing import Any
 from .ask.folders import find_run
 from .ask.store import RunFolder
 from .errors import InputError, UsageError, did_you_mean
-from .evaluation import REPORT
+from .scoring import REPORT
 from .show import charts
 from .show.charts import ChartLook
 
