@@ -20,7 +20,7 @@ _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 
 _NUMBERS = frozenset(
     "needle_count replicates repeats seed limit max_tokens eval_batch_size concurrency max_model_len timeout "
-    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached".split()
+    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached threshold".split()
 )
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 app = typer.Typer(
@@ -137,6 +137,8 @@ def eval_(
     resume: flags.Resume = None,
     prompts: flags.PromptsFrom = None,
     batch_results: flags.BatchResults = None,
+    threshold: flags.Threshold = None,
+    preset: flags.Preset = None,
     config: flags.Config = None,
     verify: flags.Verify = False,
     json_: flags.ReportJson = False,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
@@ -26,12 +26,14 @@ from .fields import (
     parse_json,
     parse_options,
     places,
+    share,
     shown,
     text_or_file,
     texts_of,
     user_path,
     whole,
 )
+from .learn.effective import PRESETS, Bar, Preset
 from .plan.grid import Grid, apply_limit
 from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, given_facts
 from .plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, check_template
@@ -278,6 +280,8 @@ class TaskConfig(PromptsConfig):
     use_cache: Text | None = None
     prompts: Text | None = None
     batch_results: Text | None = None
+    threshold: Annotated[float | None, BeforeValidator(share)] = None
+    preset: Annotated[str, one_of("preset", PRESETS)] | None = None
 
     @classmethod
     def _prepared(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -338,6 +342,14 @@ class TaskConfig(PromptsConfig):
                 raise UsageError("--price-in and --price-out go together: a run has prompt and answer tokens.")
             return Prices(input=self.price_in, output=self.price_out, cached_input=self.price_cached)
         return None if self.prices is None else read_prices(self.prices, self.model_name)
+
+    def bar(self) -> Bar | None:
+        """What accuracy has to reach for the effective length; None where nothing is said."""
+        if self.preset is not None:
+            if self.threshold is not None:
+                raise UsageError("--threshold and --preset exclude each other: a preset is a threshold.")
+            return Bar(preset=cast(Preset, self.preset))
+        return None if self.threshold is None else Bar(threshold=self.threshold)
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide prompts, model and sampling, as plain values: what a resumed run must have again."""

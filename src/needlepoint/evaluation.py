@@ -23,6 +23,17 @@ from .ask.store import RunFolder, settings_of
 from .ask.trials import trial_of
 from .config import DATASETS, TaskConfig
 from .fields import user_path
+from .learn.effective import EffectiveLength
+from .learn.intervals import Interval
+from .learn.results import (
+    PositionResult,
+    RowResult,
+    SubsetResult,
+    effective_result,
+    position_result,
+    row_result,
+    subset_result,
+)
 from .plan.prompt import Prompt
 from .plan.task import Plan
 from .prepare import Prepared, Prompts, key_of, prepared, unasked
@@ -65,6 +76,36 @@ class TaskResult:
         """The share of trials that are valid measurements."""
         value: float | None = self.report["overall"]["coverage"]
         return value
+
+    @property
+    def interval(self) -> Interval | None:
+        """That of the score; `overall.interval_over` says what it speaks about."""
+        return self.overall.interval
+
+    @property
+    def overall(self) -> RowResult:
+        return row_result(self.report["overall"])
+
+    @property
+    def subsets(self) -> dict[str, SubsetResult]:
+        """Each text's numbers by length, depth and cell, with its effective length and position test."""
+        found = (subset_result(subset) for subset in self.report["subsets"])
+        return {subset.name: subset for subset in found}
+
+    @property
+    def effective_length(self) -> EffectiveLength | None:
+        """How far the model can be trusted with its context: over the mean of depths, and over the worst."""
+        return effective_result(self.report.get("effective_length"))
+
+    @property
+    def position(self) -> PositionResult | None:
+        """Whether the middle of a context is read worse than its edges."""
+        return position_result(self.report.get("position"))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What has to be known to read the intervals."""
+        return tuple(self.report.get("notes") or ())
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -257,7 +298,7 @@ def _ended(config: TaskConfig, planned: int, folder: RunFolder, found: RunResult
         "stopped": found.stopped,
         "cost": None if budget is None else budget.cost,
     }
-    report = write_report(folder, rules.SCORER, facts)
+    report = write_report(folder, rules.SCORER, facts, bar=config.bar())
     return TaskResult(
         folder=folder.path, report=report, asked=found.asked, stopped=found.stopped, stop_kind=found.stop_kind
     )

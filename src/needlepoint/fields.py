@@ -5,6 +5,7 @@ Knows pydantic, and nothing of which settings there are.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -137,6 +138,17 @@ def parse_options(text: str, flag: str) -> Any:
         except ValueError:
             found[name.strip()] = value.strip()
     return found
+
+
+def share(value: object) -> object:
+    """A share above 0, up to 1: `0.85` or `85%`."""
+    number = value
+    if isinstance(value, str) and value.strip().endswith("%"):
+        with contextlib.suppress(ValueError):
+            number = float(value.strip()[:-1]) / 100
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number <= 1:
+        raise ValueError(f"must be a share above 0 and up to 1, such as 0.85 or 85%, not {shown(value)}")
+    return float(number)
 
 
 def places(value: object) -> object:

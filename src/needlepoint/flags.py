@@ -114,4 +114,6 @@ BatchResults = Annotated[
     str | None, _option(RUN, "FILE", "Take a provider's batch answers to --prompts FILE instead of asking.")
 ]
 ReportJson = Annotated[bool, _option(RUN, None, "Print report.json instead of tables.", "--json")]
+Threshold = Annotated[str | None, _option(RUN, "SHARE", "Accuracy that the effective length holds; 0.85 if not given.")]
+Preset = Annotated[str | None, _option(RUN, "NAME", "ruler: 0.856; nolima: 0.85 of the score at the shortest length.")]
 Config = Annotated[str | None, _option(RUN, "FILE", "TOML file with settings under these names.", "--config", "-c")]

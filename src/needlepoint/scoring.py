@@ -13,6 +13,7 @@ from typing import Any
 from .ask.store import RunFolder
 from .config import DATASETS
 from .learn.agreement import agreement
+from .learn.effective import Bar, bar_of
 from .learn.summary import summarise
 from .score import rules
 from .score.imported import IMPORTED
@@ -63,10 +64,13 @@ def score_by_rules(folder: RunFolder) -> None:
             folder.append_score(trial, reply, score)
 
 
-def write_report(folder: RunFolder, scorer: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def write_report(
+    folder: RunFolder, scorer: str, facts: Mapping[str, Any] | None = None, *, bar: Bar | None = None
+) -> dict[str, Any]:
     """Make `report.json` from what the folder holds, on the numbers of `scorer`; returns it.
 
-    `facts` are those of the asking (`planned`, `stopped`, `cost`, ...); without them the report that there is tells.
+    `facts` are those of the asking (`planned`, `stopped`, `cost`, ...), `bar` is that of the effective length; without
+    them the report that there is tells.
     """
     rows = list(scored(folder, scorer))
     before = folder.read_report()
@@ -89,7 +93,7 @@ def write_report(folder: RunFolder, scorer: str, facts: Mapping[str, Any] | None
         "endpoint": settings.endpoint,
         "versions": settings.versions,
     }
-    report = summarise(rows, head=head)
+    report = summarise(rows, head=head, bar=bar or bar_of(before))
     folder.write_text(REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     return report
 

@@ -32,7 +32,8 @@ def test_invalid_trials_lower_coverage_and_never_the_score() -> None:
     found = report(row(1_000, 0, "correct", 1.0), row(1_000, 50, "wrong", 0.0), row(2_000, 0, "overflow", None))
     assert found["overall"] == {
         "score": 0.5,
-        "interval": None,
+        "interval": [pytest.approx(0.06083), pytest.approx(0.93917)],
+        "interval_over": "trials",
         "n": 3,
         "valid": 2,
         "coverage": pytest.approx(2 / 3, abs=1e-6),

@@ -11,9 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from statistics import NormalDist
 
-_NORMAL = NormalDist()
 _TINY = 1e-300
 _EPSILON = 1e-15
 
@@ -23,9 +21,12 @@ def normal_cdf(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
+@lru_cache(maxsize=4_096)
 def normal_quantile(p: float) -> float:
     """The x with P(Z ≤ x) = p, for 0 < p < 1."""
-    return _NORMAL.inv_cdf(p)
+    from statistics import NormalDist  # takes a while to import
+
+    return NormalDist().inv_cdf(p)
 
 
 @lru_cache(maxsize=65_536)

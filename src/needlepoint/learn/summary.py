@@ -1,49 +1,37 @@
-"""What a run found, as `report.json` has it: scores with coverage, by cell, length, depth and subset.
+"""What a run found, as `report.json` has it: scores with interval and coverage, by cell, length, depth and subset.
 
-Accuracy is over valid trials only; coverage, the share of trials that are valid, always stands beside it. Intervals are
-None until there is a method for them: what is not known is null, never 0.
+Accuracy is over valid trials only; coverage, the share of trials that are valid, always stands beside it. Intervals
+speak of other texts where every subset has three replicates or more, else only of more trials on the same texts, and
+`interval_over` and `notes` say which. What is not known is null, never 0.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ..types import VALID_OUTCOMES, Reply, Score, Trial
+from ..types import Reply, Score, Trial
+from .effective import Bar, EffectiveLength, Rung, effective_length
+from .intervals import FEWEST_CLUSTERS, LEVEL
+from .position import Place, position_test
+from .tally import Tally, measured, merged, over_texts, texts_of_each
 
 
 @dataclass(slots=True)
-class Tally:
-    """Scores of some trials."""
+class _Middle:
+    """The mean of what was counted; None as long as nobody counted."""
 
-    n: int = 0
-    valid: int = 0
     total: float = 0.0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    lengths: list[int] = field(default_factory=list)
-    depths: list[float] = field(default_factory=list)
+    n: int = 0
 
-    def add(self, trial: Trial, score: Score) -> None:
-        self.n += 1
-        self.outcomes[score.outcome] += 1
-        if score.outcome in VALID_OUTCOMES and score.score is not None:
-            self.valid += 1
-            self.total += score.score
-        if trial.achieved_length is not None:
-            self.lengths.append(trial.achieved_length)
-        if trial.achieved_depth_percent is not None:
-            self.depths.append(trial.achieved_depth_percent)
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self.total += value
+            self.n += 1
 
-    def json(self) -> dict[str, Any]:
-        return {
-            "score": round(self.total / self.valid, 6) if self.valid else None,
-            "interval": None,
-            "n": self.n,
-            "valid": self.valid,
-            "coverage": round(self.valid / self.n, 6) if self.n else None,
-        }
+    def json(self) -> float | None:
+        return round(self.total / self.n, 3) if self.n else None
 
 
 @dataclass(slots=True)
@@ -83,24 +71,101 @@ class _Tokens:
         }
 
 
-def summarise(rows: Iterable[tuple[Trial, Reply, Score]], *, head: Mapping[str, Any]) -> dict[str, Any]:
-    """The report of scored trials. `head` has what only the run knows: model, corpora, tokenizer, versions, ..."""
-    overall, tokens = Tally(), _Tokens()
-    groups: dict[tuple[str, str, Hashable], Tally] = {}
+@dataclass(slots=True)
+class _Cell:
+    """One cell: its scores, and where it came to be."""
+
+    tally: Tally
+    length: _Middle
+    depth: _Middle
+
+
+class _Grid:
+    """One subset's trials, or those of all subsets together, and what is learned of them."""
+
+    def __init__(self, cells: Mapping[Place, Tally]) -> None:
+        self.cells = dict(sorted(cells.items()))
+        self.whole = merged(self.cells.values())
+        self.lengths = {length: merged(tallies) for length, tallies in self._by(0).items()}
+        self.depths = {depth: merged(tallies) for depth, tallies in self._by(1).items()}
+
+    def _by(self, part: int) -> dict[Any, list[Tally]]:
+        groups: dict[Any, list[Tally]] = {}
+        for place, tally in self.cells.items():
+            groups.setdefault(place[part], []).append(tally)
+        return dict(sorted(groups.items()))
+
+    def effective(self, bar: Bar) -> EffectiveLength | None:
+        by_length: dict[int, dict[float, Tally]] = {}
+        for (length, depth), tally in self.cells.items():
+            by_length.setdefault(length, {})[depth] = tally
+        rungs = [Rung(length=at, whole=self.lengths[at], depths=depths) for at, depths in by_length.items()]
+        return effective_length(rungs, bar)
+
+    def learned(self, bar: Bar) -> dict[str, Any]:
+        """`effective_length` and `position`."""
+        effective = self.effective(bar)
+        return {
+            "effective_length": None if effective is None else effective.json(),
+            "position": self._position() if self.cells else None,
+        }
+
+    def _position(self) -> dict[str, Any]:
+        test = position_test(self.cells)
+        keys = ("depth_percent", "score", "interval", "n", "valid")
+        curve = [{key: row[key] for key in keys} for row in self.depth_rows()]
+        return {"curve": curve, "test": None if test is None else test.json()}
+
+    def length_rows(self) -> list[dict[str, Any]]:
+        return [{"context_length": length, **tally.json(tally.rate())} for length, tally in self.lengths.items()]
+
+    def depth_rows(self) -> list[dict[str, Any]]:
+        return [{"depth_percent": _plain(depth), **tally.json(tally.rate())} for depth, tally in self.depths.items()]
+
+
+def summarise(
+    rows: Iterable[tuple[Trial, Reply, Score]], *, head: Mapping[str, Any], bar: Bar | None = None
+) -> dict[str, Any]:
+    """The report of scored trials. `head` has what only the run knows: model, corpora, tokenizer, versions, ...
+
+    `bar` is what accuracy has to reach for the effective length; 85 % where none is given.
+    """
+    bar = Bar() if bar is None else bar
+    tokens, asked_again = _Tokens(), 0
+    seen: set[Hashable] = set()
+    subsets: dict[str, dict[Place, _Cell]] = {}
     for trial, reply, score in rows:
         tokens.add(trial, reply)
-        cell = (trial.context_length, trial.depth_percent)
-        for key in (("subset", None), ("length", cell[0]), ("depth", cell[1]), ("cell", cell)):
-            groups.setdefault((trial.subset, *key), Tally()).add(trial, score)
-        overall.add(trial, score)
-    subsets = [_subset(name, groups) for name in dict.fromkeys(key[0] for key in groups)]
+        asked_again += trial.repeat > 0
+        place = trial.context_length, trial.depth_percent
+        cells = subsets.setdefault(trial.subset, {})
+        cell = cells.get(place)
+        if cell is None:
+            cell = cells[place] = _Cell(Tally(), _Middle(), _Middle())
+        fresh = False
+        if measured(score) is not None:
+            prompt = (trial.subset, place, trial.replicate, trial.prompt_sha256)
+            fresh = prompt not in seen
+            seen.add(prompt)
+        cell.tally.add(trial, score, fresh=fresh)
+        cell.length.add(trial.achieved_length)
+        cell.depth.add(trial.achieved_depth_percent)
+    grids = {name: _Grid({place: cell.tally for place, cell in cells.items()}) for name, cells in subsets.items()}
+    together: dict[Place, list[Tally]] = {}
+    for grid in grids.values():
+        for place, tally in grid.cells.items():
+            together.setdefault(place, []).append(tally)
+    whole = _Grid({place: merged(tallies) for place, tallies in together.items()})
     return {
         "schema": 1,
         **head,
-        "overall": overall.json(),
-        "subsets": subsets,
-        "outcomes": dict(overall.outcomes.most_common()),
-        "effective_length": None,
+        "interval_level": LEVEL,
+        "replicates": min(texts_of_each(whole.whole.clusters).values(), default=0),
+        "overall": whole.whole.json(whole.whole.rate()),
+        "subsets": [_subset(name, grid, subsets[name], bar) for name, grid in grids.items()],
+        "outcomes": dict(whole.whole.outcomes.most_common()),
+        **whole.learned(bar),
+        "notes": list(_notes(whole.whole, asked_again)),
         "tokens": tokens.json(),
         "prefix": {
             "naive_tokens": tokens.sent,
@@ -112,27 +177,41 @@ def summarise(rows: Iterable[tuple[Trial, Reply, Score]], *, head: Mapping[str, 
     }
 
 
-def _subset(name: str, groups: Mapping[tuple[str, str, Hashable], Tally]) -> dict[str, Any]:
-    def rows(kind: str, describe: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
-        found = sorted((key[2], tally) for key, tally in groups.items() if key[:2] == (name, kind))
-        return [{**describe(key), **tally.json()} for key, tally in found]
-
-    cells = []
-    for row in rows("cell", lambda cell: {"context_length": cell[0], "depth_percent": _plain(cell[1])}):
-        tally = groups[name, "cell", (row["context_length"], float(row["depth_percent"]))]
-        middle = {"achieved_length": _mean(tally.lengths), "achieved_depth_percent": _mean(tally.depths)}
-        cells.append({**row, **middle, "outcomes": dict(tally.outcomes.most_common())})
+def _subset(name: str, grid: _Grid, cells: Mapping[Place, _Cell], bar: Bar) -> dict[str, Any]:
     return {
         "name": name,
-        **groups[name, "subset", None].json(),
-        "lengths": rows("length", lambda length: {"context_length": length}),
-        "depths": rows("depth", lambda depth: {"depth_percent": _plain(depth)}),
-        "cells": cells,
+        **grid.whole.json(grid.whole.rate()),
+        "replicates": len(grid.whole.clusters),
+        "lengths": grid.length_rows(),
+        "depths": grid.depth_rows(),
+        "cells": [_cell(place, cells[place]) for place in grid.cells],
+        **grid.learned(bar),
     }
 
 
-def _mean(values: list[int] | list[float]) -> float | None:
-    return round(sum(values) / len(values), 3) if values else None
+def _cell(place: Place, cell: _Cell) -> dict[str, Any]:
+    return {
+        "context_length": place[0],
+        "depth_percent": _plain(place[1]),
+        **cell.tally.json(cell.tally.rate_of_trials()),
+        "achieved_length": cell.length.json(),
+        "achieved_depth_percent": cell.depth.json(),
+        "outcomes": dict(cell.tally.outcomes.most_common()),
+    }
+
+
+def _notes(whole: Tally, asked_again: int) -> Iterable[str]:
+    """What has to be known to read the intervals."""
+    if whole.valid and not over_texts(whole.clusters):
+        fewest = min(texts_of_each(whole.clusters).values())
+        texts = f"{fewest} text{'s' if fewest > 1 else ''}"
+        yield (
+            f"There is no interval over texts: a subset has {texts}, and {FEWEST_CLUSTERS} are needed. The intervals "
+            "only say what more trials on these texts could give, taken as independent; nothing is certified. "
+            "--replicates 5 or more asks about other texts, too."
+        )
+    if asked_again:
+        yield "Asking the same prompt again is no independent trial: intervals count each prompt once."
 
 
 def _plus(total: int | None, more: int | None) -> int | None:

@@ -16,6 +16,7 @@ from ..types import VALID_OUTCOMES
 from .cells import grids_of_report
 from .colours import Scale
 from .console import out_console
+from .findings import findings
 from .grid import Heatmaps
 from .words import ascii_only, counts, cut, in_order, one_line, percent, short_number
 
@@ -77,8 +78,7 @@ def report_words(report: Mapping[str, Any]) -> Iterator[str]:
     if outcomes := _all_outcomes(report):
         yield f"Outcomes: {counts(in_order(outcomes))}"
     yield from _missing(report)
-    if (length := report.get("effective_length")) is not None and isinstance(length, int):
-        yield f"Effective length: {format_length(length)}"
+    yield from findings(report)
     if tokens := _tokens(report):
         yield f"Tokens: {tokens}"
     if isinstance(cost := report.get("cost"), int | float):
