@@ -6,13 +6,13 @@ depths, corpus, ...). Where both say the same thing, the friendly one wins, sinc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
 from .ask.budget import Prices, read_prices
+from .ask.models import REASONING_TOKENS, reasons, takes_temperature
 from .ask.policy import RunnerSettings
 from .errors import UsageError, did_you_mean
 from .fields import (
@@ -247,11 +247,7 @@ class PromptsConfig(_Strict):
         )
 
 
-_REASONS = re.compile(
-    r"think|reason|qwq|magistral|deepseek-?r1|(?:^|/)(?:o[134](?:-|$)|gpt-5|gpt-oss|qwen3(?!-coder|.*instruct))", re.I
-)
-_NO_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-5)", re.I)
-ANSWER_TOKENS, REASONING_TOKENS, SMALL_ANSWER_TOKENS = 256, 8_192, 48
+ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 256, 48
 
 
 class TaskConfig(PromptsConfig):
@@ -318,9 +314,9 @@ class TaskConfig(PromptsConfig):
     def sampling(self) -> Sampling:
         """How replies are drawn: greedily where nothing else is said, with room to reason for models that do."""
         options = dict(self.generation_config)
-        if not _NO_TEMPERATURE.search(self.model_name):
+        if takes_temperature(self.model_name):
             options.setdefault("temperature", 0)
-        room = REASONING_TOKENS if _REASONS.search(self.model_name) else ANSWER_TOKENS
+        room = REASONING_TOKENS if reasons(self.model_name) else ANSWER_TOKENS
         if self.model_name == "smollm2":
             room = SMALL_ANSWER_TOKENS  # it says it at once or rambles, and it runs on this machine
         return Sampling(max_tokens=self.max_tokens or room, options=options)

@@ -227,10 +227,23 @@ class RunFolder:
             raise InputError(f"Cannot read {self.path / _SCORES}: {error.strerror or error}.") from None
         return [name for _, name in sorted(files)]
 
+    def append_row(self, name: str, row: Any) -> None:
+        """Add one record (a dataclass of plain values) to a journal of this folder."""
+        self._journal(name).append(self._clean(to_json(row)))
+
+    def rows(self, name: str, kind: type[T]) -> Iterator[T]:
+        """The records of such a journal; none where there is no file."""
+        path = self.path / name
+        return (_row(kind, line, path) for line in read_lines(path))
+
     def read_report(self) -> dict[str, Any]:
         """`report.json` as it stands; an empty object where there is none, or none that can be read."""
+        return self.read_json(_REPORT)
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A file of this folder that holds a JSON object; an empty one where there is none that can be read."""
         try:
-            value = load((self.path / _REPORT).read_bytes())
+            value = load((self.path / name).read_bytes())
         except (OSError, ValueError):
             return {}
         return value if isinstance(value, dict) else {}

@@ -1,8 +1,8 @@
 """How far two scorings of the same replies agree: pass and fail counted against each other, and every disagreement.
 
-A trial passes where it is worth at least `PASS`: a 7 on a rubric from 1 to 10, where published judges draw the line, is
-(7 − 1) / 9. Cohen's κ = (p_o − p_e) / (1 − p_e) is the share of agreement above what two scorers with these pass rates
-would reach by chance (Cohen 1960); it is None where chance alone would agree always, since then nothing can be told.
+A trial passes where it is worth at least `PASS`, or a 7 on a scale from 1 to 10. Cohen's κ = (p_o − p_e) / (1 − p_e) is
+the share of agreement above what two scorers with these pass rates would reach by chance (Cohen 1960); it is None where
+chance alone would agree always, since then nothing can be told.
 """
 
 from __future__ import annotations
@@ -10,18 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..types import VALID_OUTCOMES, Reply, Score, Trial
+from ..score.panel import PASS, passes
+from ..types import Reply, Score, Trial
 
-PASS = round(6 / 9, 6)
-_TINY = 1e-6
 _ANSWER_CHARACTERS = 300
-
-
-def passes(score: Score) -> bool | None:
-    """Whether a reply is good enough; None where that was not measured."""
-    if score.outcome not in VALID_OUTCOMES or score.score is None:
-        return None
-    return score.score >= PASS - _TINY
 
 
 def agreement(rows: Iterable[tuple[Trial, Reply, Score, Score]], *, scorer: str, other: str) -> dict[str, Any]:

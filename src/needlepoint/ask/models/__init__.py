@@ -5,12 +5,35 @@ A new model is one file, one line in `_FACTORIES` and one parameter in the contr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import UsageError, did_you_mean
 from ...types import Endpoint, Model
+
+_REASONS = re.compile(
+    r"think|reason|qwq|magistral|deepseek-?r1|(?:^|/)(?:o[134](?:-|$)|gpt-5|gpt-oss|qwen3(?!-coder|.*instruct))", re.I
+)
+_NO_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-5)", re.I)
+REASONING_TOKENS = 8_192
+"""Room for the answer of a model that thinks first."""
+
+
+def reasons(name: str) -> bool:
+    """Whether a model of this name is known to think before it answers."""
+    return _REASONS.search(name) is not None
+
+
+def takes_temperature(name: str) -> bool:
+    """Whether a model of this name lets its temperature be set."""
+    return _NO_TEMPERATURE.search(name) is None
+
+
+def is_local(name: str) -> bool:
+    """Whether a name means a model that runs in this process, not behind a server."""
+    return name == "smollm2" or name.lower().endswith(".gguf") or name.partition(":")[0] == "simulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
