@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .evaluation import TaskResult, arun_task, run_task
     from .plan.prompt import Prompt
     from .plan.task import Plan
+    from .rescoring import ascore_run, score_run
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,8 +29,10 @@ __all__ = [
     "TaskResult",
     "__version__",
     "arun_task",
+    "ascore_run",
     "prompts",
     "run_task",
+    "score_run",
 ]
 _HOMES = {
     "Plan": "plan.task",
@@ -37,6 +40,8 @@ _HOMES = {
     "TaskConfig": "config",
     "TaskResult": "evaluation",
     "arun_task": "evaluation",
+    "ascore_run": "rescoring",
+    "score_run": "rescoring",
     "run_task": "evaluation",
 }
 

@@ -20,7 +20,8 @@ _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 
 _NUMBERS = frozenset(
     "needle_count replicates repeats seed limit max_tokens eval_batch_size concurrency max_model_len timeout "
-    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached threshold".split()
+    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached threshold "
+    "judge_repeats judge_price_in judge_price_out judge_worker_num".split()
 )
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 app = typer.Typer(
@@ -132,6 +133,19 @@ def eval_(
     price_cached: flags.PriceCached = None,
     prices: flags.Prices = None,
     dry_run: flags.DryRun = False,
+    score: flags.Score = None,
+    judge: flags.Judge = None,
+    judge_model: flags.JudgeModel = None,
+    judge_api_url: flags.JudgeApiUrl = None,
+    judge_api_key: flags.JudgeApiKey = None,
+    judge_rubric: flags.JudgeRubric = None,
+    judge_repeats: flags.JudgeRepeats = None,
+    judge_aggregation: flags.JudgeAggregation = None,
+    judge_price_in: flags.JudgePriceIn = None,
+    judge_price_out: flags.JudgePriceOut = None,
+    judge_strategy: flags.JudgeStrategy = None,
+    judge_model_args: flags.JudgeModelArgs = None,
+    judge_worker_num: flags.JudgeWorkerNum = None,
     work_dir: flags.WorkDir = None,
     use_cache: flags.UseCache = None,
     resume: flags.Resume = None,
@@ -159,6 +173,48 @@ def eval_(
     from .commands.eval import evaluate
 
     raise typer.Exit(evaluate(given, config_file=config, as_json=json_))
+
+
+@app.command("score", cls=flags.Grouped, short_help="Score a finished run again.")
+def score_(
+    run: Annotated[str, typer.Argument(help="Run folder.", metavar="RUN")],
+    score: flags.Score = None,
+    judge: flags.Judge = None,
+    judge_model: flags.JudgeModel = None,
+    judge_api_url: flags.JudgeApiUrl = None,
+    judge_api_key: flags.JudgeApiKey = None,
+    judge_rubric: flags.JudgeRubric = None,
+    judge_repeats: flags.JudgeRepeats = None,
+    judge_aggregation: flags.JudgeAggregation = None,
+    judge_price_in: flags.JudgePriceIn = None,
+    judge_price_out: flags.JudgePriceOut = None,
+    judge_strategy: flags.JudgeStrategy = None,
+    judge_model_args: flags.JudgeModelArgs = None,
+    judge_worker_num: flags.JudgeWorkerNum = None,
+    eval_batch_size: flags.EvalBatchSize = None,
+    concurrency: flags.Concurrency = None,
+    timeout: flags.Timeout = None,
+    max_attempts: flags.MaxAttempts = None,
+    rpm: flags.Rpm = None,
+    tpm: flags.Tpm = None,
+    prices: flags.Prices = None,
+    rows: flags.Rows = None,
+    config: flags.Config = None,
+    json_: flags.ReportJson = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Score a finished run again, by today's rules or by judges, and make its report anew.
+
+    Each scoring is kept beside the others; the model is not asked again.
+    """
+    given: dict[str, Any] = dict(locals())
+    for name in ("run", "rows", "config", "json_", "debug"):
+        del given[name]
+    for name in _NUMBERS & given.keys():
+        given[name] = _number(given[name])
+    from .commands.score import score_again
+
+    raise typer.Exit(score_again(run, given, config_file=config, rows=rows, as_json=json_))
 
 
 @app.command(short_help="Check an endpoint: can it be measured?")

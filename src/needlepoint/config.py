@@ -33,6 +33,7 @@ from .fields import (
     user_path,
     whole,
 )
+from .judging import JudgeConfig, JudgeContract, JudgeFields, JudgeModel, Jury, prepare_judge
 from .learn.effective import PRESETS, Bar, Preset
 from .plan.grid import Grid, apply_limit
 from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, given_facts
@@ -129,7 +130,7 @@ class PromptsConfig(_Strict):
         try:
             super().__init__(**self._prepared(values))
         except ValidationError as error:
-            raise UsageError(_mistake(error, type(self))) from None
+            raise UsageError(mistake(error, type(self))) from None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -250,7 +251,7 @@ class PromptsConfig(_Strict):
 ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 256, 48
 
 
-class TaskConfig(PromptsConfig):
+class TaskConfig(JudgeFields, PromptsConfig):
     """A whole run: the prompts, the model that is asked, how fast, and where it is kept. EvalScope's names work."""
 
     api_url: Sentence | None = None
@@ -284,6 +285,7 @@ class TaskConfig(PromptsConfig):
         given = super()._prepared(values)
         if "resume" in given:
             given["use_cache"] = given.pop("resume")
+        prepare_judge(given)
         if isinstance(given.get("generation_config"), str):
             given["generation_config"] = parse_options(given["generation_config"], "--generation-config")
         options = given.get("generation_config")
@@ -363,11 +365,22 @@ class TaskConfig(PromptsConfig):
     def free(self) -> dict[str, Any]:
         """The settings that may change when a run goes on."""
         names = ("limit", "eval_batch_size", "concurrency", "stream", "timeout", "max_attempts", "rpm", "tpm")
-        return {
+        given = {
             name: value
             for name in (*names, "max_cost", "max_tokens_total")
             if (value := getattr(self, name)) is not None
         }
+        return given | self.scoring()
+
+    def judges(self, api_key: str | None) -> Jury | None:
+        """Who judges the answers of this run; None for the rules alone. `api_key` is the asked model's."""
+        return self.jury(
+            self.runner(),
+            seed=self.seed,
+            api_url=self.api_url,
+            api_key=api_key,
+            prices=self.prices,
+        )
 
 
 def _meaningful(dataset: str, arguments: object) -> object:
@@ -382,7 +395,7 @@ def _meaningful(dataset: str, arguments: object) -> object:
     return {key: value for key, value in arguments.items() if key not in _MEANINGLESS}
 
 
-def _mistake(error: ValidationError, model: type[BaseModel]) -> str:
+def mistake(error: ValidationError, model: type[BaseModel]) -> str:
     """The first mistake as one line for people."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = [part for part in first["loc"] if not str(part).startswith(("function-", "nullable"))]
@@ -401,7 +414,13 @@ def _mistake(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _level(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
     """The settings' model at `place` of nested ones."""
-    nested: dict[str, type[BaseModel]] = {"dataset_args": DatasetArgs, "extra_params": ExtraParams}
+    nested: dict[str, type[BaseModel]] = {
+        "dataset_args": DatasetArgs,
+        "extra_params": ExtraParams,
+        "judge": JudgeConfig,
+        "models": JudgeModel,
+        "contract": JudgeContract,
+    }
     return next((nested[str(part)] for part in reversed(place) if str(part) in nested), model)
 
 

@@ -23,6 +23,7 @@ from .ask.store import RunFolder, settings_of
 from .ask.trials import trial_of
 from .config import DATASETS, TaskConfig
 from .fields import user_path
+from .jury import SeatedJury, seated
 from .learn.effective import EffectiveLength
 from .learn.intervals import Interval
 from .learn.results import (
@@ -38,6 +39,7 @@ from .plan.prompt import Prompt
 from .plan.task import Plan
 from .prepare import Prepared, Prompts, key_of, prepared, unasked
 from .score import rules
+from .score.judge import Judged
 from .scoring import Row, score_by_rules, scored, write_report
 from .text.cache import Notify, Progress
 from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
@@ -64,6 +66,8 @@ class TaskResult:
     asked: int
     stopped: str | None = None
     stop_kind: str | None = None
+    judged: Judged | None = None
+    """How the judging went, where answers were sent to judges now."""
 
     @property
     def score(self) -> float | None:
@@ -132,15 +136,19 @@ async def arun_task(
     config = task_cfg if isinstance(task_cfg, TaskConfig) else TaskConfig.of(task_cfg)
     config.runner()
     config.token_prices()
-    secrets = [key] if (key := key_of(config)) else []
+    key = key_of(config)
+    jury = config.judges(key)
+    secrets = [*([key] if key else []), *(jury.secrets if jury is not None else [])]
     if config.use_cache is not None:
         refuse_imported(settings_of(user_path(config.use_cache)))
-    if config.batch_results is not None:
-        return _read_batch(config, watcher or _Nobody(), secrets, notify=notify, progress=progress)
-    async with prepared(config, notify=notify, progress=progress) as ready:
-        settings = _settings(config, ready.prompts, ready.planned, ready.endpoint, ready.sampling)
-        with _folder(config, settings, secrets) as folder:
-            return await _run(config, ready, folder, watcher or _Nobody(), interrupts=interrupts)
+    watcher = watcher or _Nobody()
+    async with seated(jury, notify=notify, progress=progress, interrupts=interrupts) as judges:
+        if config.batch_results is not None:
+            return await _read_batch(config, watcher, secrets, judges, notify=notify, progress=progress)
+        async with prepared(config, notify=notify, progress=progress) as ready:
+            settings = _settings(config, ready.prompts, ready.planned, ready.endpoint, ready.sampling)
+            with _folder(config, settings, secrets) as folder:
+                return await _run(config, ready, folder, watcher, judges, interrupts=interrupts)
 
 
 def run_task(task_cfg: TaskConfig | Mapping[str, Any], **options: Any) -> TaskResult:
@@ -221,7 +229,13 @@ def _folder(config: TaskConfig, settings: RunSettings, secrets: list[str]) -> It
 
 
 async def _run(
-    config: TaskConfig, ready: Prepared, folder: RunFolder, watcher: Watcher, *, interrupts: bool
+    config: TaskConfig,
+    ready: Prepared,
+    folder: RunFolder,
+    watcher: Watcher,
+    judges: SeatedJury | None,
+    *,
+    interrupts: bool,
 ) -> TaskResult:
     spent = _spent(folder, config)
     budget = Budget(prices=config.token_prices(), max_cost=config.max_cost, max_tokens=config.max_tokens_total, **spent)
@@ -260,11 +274,17 @@ async def _run(
             watcher.note(note)
     finally:
         watcher.end()
-    return _ended(config, len(places), folder, found, budget)
+    return await _ended(config, len(places), folder, found, budget, judges)
 
 
-def _read_batch(
-    config: TaskConfig, watcher: Watcher, secrets: list[str], *, notify: Notify | None, progress: Progress | None
+async def _read_batch(
+    config: TaskConfig,
+    watcher: Watcher,
+    secrets: list[str],
+    judges: SeatedJury | None,
+    *,
+    notify: Notify | None,
+    progress: Progress | None,
 ) -> TaskResult:
     """The run that a provider's batch was: its answers taken from a file, nobody asked."""
     prompts, planned = unasked(config, notify=notify, progress=progress)
@@ -282,15 +302,27 @@ def _read_batch(
         for note in answers.notes():
             watcher.note(note)
         found = RunResult(asked=asked, failed=0, overflow=0, unfinished=0, requests=0, elapsed_s=0.0)
-        return _ended(config, len(trials), folder, found, None)
+        return await _ended(config, len(trials), folder, found, None, judges)
 
 
 def _trial(config: TaskConfig, prompt: Prompt | FilePrompt, planned: Endpoint, sampling: Sampling) -> Trial:
     return trial_of(prompt, dataset=DATASETS[0], endpoint=planned, model=config.model_name, sampling=sampling)
 
 
-def _ended(config: TaskConfig, planned: int, folder: RunFolder, found: RunResult, budget: Budget | None) -> TaskResult:
-    score_by_rules(folder)
+async def _ended(
+    config: TaskConfig,
+    planned: int,
+    folder: RunFolder,
+    found: RunResult,
+    budget: Budget | None,
+    judges: SeatedJury | None,
+) -> TaskResult:
+    """Score what was answered, and sum it up. Who stopped the run doesn't want to wait for judges."""
+    scorer, judged = rules.SCORER, None
+    if judges is None or found.stop_kind == "user" or config.score_by == "both":
+        score_by_rules(folder)
+    if judges is not None and found.stop_kind != "user":
+        scorer, judged = await judges.judge(folder)
     facts = {
         "model": config.model_name,
         "length_mode": config.resolved_length_mode if folder.n_replies == 0 else None,
@@ -298,9 +330,13 @@ def _ended(config: TaskConfig, planned: int, folder: RunFolder, found: RunResult
         "stopped": found.stopped,
         "cost": None if budget is None else budget.cost,
     }
-    report = write_report(folder, rules.SCORER, facts, bar=config.bar())
     return TaskResult(
-        folder=folder.path, report=report, asked=found.asked, stopped=found.stopped, stop_kind=found.stop_kind
+        folder=folder.path,
+        report=write_report(folder, scorer, facts, bar=config.bar()),
+        asked=found.asked,
+        stopped=found.stopped,
+        stop_kind=found.stop_kind,
+        judged=judged,
     )
 
 

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 WHAT, TEXT, FACTS, TOKENS, AMOUNT, OUTPUT = "What", "Text", "Facts", "Tokens", "Amount", "Output"
-ASK, PACE, RUN = "Asking", "Pace and price", "Run"
+ASK, PACE, SCORING, RUN = "Asking", "Pace and price", "Scoring", "Run"
 
 
 class Grouped(TyperCommand):
@@ -117,3 +117,26 @@ ReportJson = Annotated[bool, _option(RUN, None, "Print report.json instead of ta
 Threshold = Annotated[str | None, _option(RUN, "SHARE", "Accuracy that the effective length holds; 0.85 if not given.")]
 Preset = Annotated[str | None, _option(RUN, "NAME", "ruler: 0.856; nolima: 0.85 of the score at the shortest length.")]
 Config = Annotated[str | None, _option(RUN, "FILE", "TOML file with settings under these names.", "--config", "-c")]
+
+Score = Annotated[str | None, _option(SCORING, "HOW", "rules, judge or both; rules where no judge is named.")]
+Judge = Annotated[str | None, _option(SCORING, "JSON", "The judges, as EvalScope takes them.")]
+JudgeModel = Annotated[
+    list[str] | None,
+    _option(SCORING, "NAME", "A model that judges answers: a server's, smollm2 or a GGUF. Again for several."),
+]
+JudgeApiUrl = Annotated[str | None, _option(SCORING, "URL", "Where judges are served; as --api-url where not given.")]
+JudgeApiKey = Annotated[
+    str | None,
+    _option(SCORING, "KEY", "Key for the judges.", envvar="NEEDLEPOINT_JUDGE_API_KEY", show_envvar=True),
+]
+JudgeRubric = Annotated[
+    str | None, _option(SCORING, "RUBRIC", "binary; 0-1 for shares; 1-10 to compare with EvalScope's figures.")
+]
+JudgeRepeats = Annotated[str | None, _option(SCORING, "N", "How often each judge is asked; 1 where not given.")]
+JudgeAggregation = Annotated[str | None, _option(SCORING, "HOW", "mean, median or majority of the verdicts.")]
+JudgePriceIn = Annotated[str | None, _option(SCORING, "AMOUNT", "Price of a million prompt tokens of a judge.")]
+JudgePriceOut = Annotated[str | None, _option(SCORING, "AMOUNT", "Price of a million answer tokens of a judge.")]
+JudgeStrategy = Annotated[str | None, _option(SCORING, "NAME", "EvalScope's older name.", hidden=True)]
+JudgeModelArgs = Annotated[str | None, _option(SCORING, "JSON", "EvalScope's older name.", hidden=True)]
+JudgeWorkerNum = Annotated[str | None, _option(SCORING, "N", "EvalScope's older name.", hidden=True)]
+Rows = Annotated[str | None, _option(OUTPUT, "FILE", "Write one line of JSON for each trial; - for stdout.")]

@@ -17,6 +17,7 @@ from .learn.effective import Bar, bar_of
 from .learn.summary import summarise
 from .score import rules
 from .score.imported import IMPORTED
+from .score.judge import account
 from .types import Reply, Score, Trial
 
 REPORT = "report.json"
@@ -28,9 +29,8 @@ Row = tuple[Trial, Reply, Score]
 
 
 def scorings(folder: RunFolder) -> list[str]:
-    """The scorers that a run can be read with, those of the rules first."""
-    found = folder.scorers()
-    return found if IMPORTED in found or RULES in found else [RULES, *found]
+    """The scorers that a run can be read with, the latest last."""
+    return folder.scorers() or [RULES]
 
 
 def chosen_scorer(folder: RunFolder) -> str:
@@ -39,7 +39,7 @@ def chosen_scorer(folder: RunFolder) -> str:
     wanted = folder.read_report().get("scorer")
     if isinstance(wanted, str) and wanted in known:
         return wanted
-    return IMPORTED if IMPORTED in known else RULES
+    return IMPORTED if IMPORTED in known else RULES if RULES in known else known[-1]
 
 
 def scored(folder: RunFolder, scorer: str | None = None) -> Iterator[Row]:
@@ -87,6 +87,7 @@ def write_report(
         "cost": None,
         **{name: value for name, value in carried.items() if value is not None},
         "scorer": scorer,
+        "judge": _judge(folder, scorer),
         "agreement": _agreement(folder, rows, scorer),
         "corpus": settings.corpora,
         "tokenizer": settings.tokenizer,
@@ -96,6 +97,14 @@ def write_report(
     report = summarise(rows, head=head, bar=bar or bar_of(before))
     folder.write_text(REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     return report
+
+
+def _judge(folder: RunFolder, scorer: str) -> dict[str, Any] | None:
+    """The judges behind the numbers; else those of the latest scoring that was a judge's."""
+    for name in [scorer, *reversed(folder.scorers())]:
+        if (found := account(folder, name)) is not None:
+            return found
+    return None
 
 
 def _agreement(folder: RunFolder, rows: list[Row], scorer: str) -> dict[str, Any] | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .errors import InputError, UsageError, did_you_mean
 from .fields import user_path
 
-_OTHER_VARIABLES = frozenset({"api_key", "cache", "debug", "hub_timeout", "offline"})
+_OTHER_VARIABLES = frozenset({"api_key", "judge_api_key", "cache", "debug", "hub_timeout", "offline"})
 _PREFIX = "NEEDLEPOINT_"
 
 
@@ -34,11 +34,37 @@ def _from_file(file: str, known: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"{file} is not valid TOML: {error}.") from None
     named = {name.replace("-", "_"): value for name, value in found.items()}
     for name in named:
-        if name == "api_key":
-            raise UsageError(f"{file} holds an api_key. Keys don't belong in files: set NEEDLEPOINT_API_KEY instead.")
+        if name in ("api_key", "judge_api_key"):
+            variable = f"{_PREFIX}{name.upper()}"
+            raise UsageError(f"{file} holds an {name}. Keys don't belong in files: set {variable} instead.")
+        if "judge" in name and any(map(_is_secret, _keys_in(named[name]))):
+            raise UsageError(
+                f"{file} holds a judge's api_key. Keys don't belong in files: write it as 'env:NAME' with --judge, or "
+                "set NEEDLEPOINT_JUDGE_API_KEY instead."
+            )
         if name not in known:
             raise UsageError(f"{file}: unknown setting {name!r}.{did_you_mean(name, known)}")
     return named
+
+
+def _keys_in(value: object) -> Iterator[object]:
+    """Whatever is called `api_key` inside of a setting."""
+    if isinstance(value, str) and "api_key" in value:
+        try:
+            value = json.loads(value)
+        except ValueError:
+            yield value
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from [inner] if name == "api_key" else _keys_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys_in(inner)
+
+
+def _is_secret(key: object) -> bool:
+    """Whether it is a key itself, not the name of one; EvalScope's `EMPTY` is nobody's secret."""
+    return bool(key) and key != "EMPTY" and not str(key).startswith(("env:", "keyring:"))
 
 
 def _from_environment(known: Mapping[str, Any]) -> dict[str, Any]:

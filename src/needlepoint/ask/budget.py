@@ -51,6 +51,12 @@ class Prices:
         return (n_prompt * max(self.input, self.cache_write or 0.0) + n_completion * self.output) / _MILLION
 
 
+def find_prices(path: str | Path, model: str) -> Prices | None:
+    """`read_prices`, or None where the file says nothing of `model`."""
+    table = _read_table(Path(path))
+    return _prices(table[model], f"{path}, {model}") if model in table else None
+
+
 def read_prices(path: str | Path, model: str) -> Prices:
     """The prices of `model` in a TOML or JSON file: one table a model name, with the fields of `Prices`.
 
@@ -59,7 +65,13 @@ def read_prices(path: str | Path, model: str) -> Prices:
     >>> # output = 0.60
     >>> # cached_input = 0.075
     """
-    path = Path(path)
+    table = _read_table(Path(path))
+    if model not in table:
+        raise InputError(f"The price file {path} has no prices for {model!r}.{did_you_mean(model, map(str, table))}")
+    return _prices(table[model], f"{path}, {model}")
+
+
+def _read_table(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text("utf-8")
         table: Any = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
@@ -69,9 +81,7 @@ def read_prices(path: str | Path, model: str) -> Prices:
         raise InputError(f"The price file {path} is not valid TOML or JSON: {error}.") from None
     if not isinstance(table, dict):
         raise InputError(f"The price file {path} must hold one table a model name.")
-    if model not in table:
-        raise InputError(f"The price file {path} has no prices for {model!r}.{did_you_mean(model, map(str, table))}")
-    return _prices(table[model], f"{path}, {model}")
+    return table
 
 
 def _prices(table: object, where: str) -> Prices:

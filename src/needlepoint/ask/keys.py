@@ -34,6 +34,15 @@ def api_key_of(value: str | None, api_url: str | None) -> str | None:
     return value or None
 
 
+def judge_key_of(value: str | None, api_url: str | None, *, fallback: str | None) -> str | None:
+    """A judge's key, written in the same three ways: `value`, else NEEDLEPOINT_JUDGE_API_KEY, else `fallback`, which is
+    the asked model's where the judge is served at the same place; else OPENAI_API_KEY for api.openai.com itself."""
+    value = (value or "").strip() or os.environ.get("NEEDLEPOINT_JUDGE_API_KEY", "").strip()
+    if not value and fallback is None and _host(api_url) == "api.openai.com":
+        value = os.environ.get("OPENAI_API_KEY", "")
+    return api_key_of(value, api_url) if value.strip() else fallback
+
+
 def headers_of(lines: Sequence[str]) -> dict[str, str]:
     """`["X-Team: red"]` → `{"X-Team": "red"}`, as `--header` takes them."""
     headers: dict[str, str] = {}

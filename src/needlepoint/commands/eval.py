@@ -17,8 +17,9 @@ from ..show.live import Live
 from ..show.table import show_report
 from ..sources import settings_from
 from ..types import Cell, Reply, Score, Trial
+from .score import exit_code
 
-_ALIASES = ("resume",)
+_ALIASES = ("resume", "judge_model_args", "judge_strategy")
 
 
 def evaluate(flags: Mapping[str, Any], *, config_file: str | None, as_json: bool) -> int:
@@ -45,10 +46,7 @@ def _exit_code(result: TaskResult) -> int:
         left = result.report["planned"] - result.report["overall"]["n"]
         notify(f"{result.stopped.rstrip('.')}. {left:,} questions are left; go on with: --resume {result.folder}")
         return 128 + signal.SIGINT if result.stop_kind == "user" else 3
-    if not result.report["overall"]["valid"]:
-        notify("Not one answer could be measured: see the outcomes above for the reason.")
-        return 3
-    return 0
+    return exit_code(result)
 
 
 def _show_forecast(found: Forecast, *, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from .colours import Scale
 from .console import out_console
 from .findings import findings
 from .grid import Heatmaps
+from .scorers import scoring_words
 from .words import ascii_only, counts, cut, in_order, one_line, percent, short_number
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def report_words(report: Mapping[str, Any]) -> Iterator[str]:
     if outcomes := _all_outcomes(report):
         yield f"Outcomes: {counts(in_order(outcomes))}"
     yield from _missing(report)
+    yield from scoring_words(report)
     yield from findings(report)
     if tokens := _tokens(report):
         yield f"Tokens: {tokens}"
