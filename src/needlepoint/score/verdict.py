@@ -18,6 +18,7 @@ RUBRICS: Final = get_args(RubricName)
 _TINY = 1e-6
 _GRADE_TOLERANCE = 0.011  # two thirds may come as 0.67 or 0.66
 _MOST_CHARACTERS = 200_000
+_MOST_BRACES = 100
 _WORD = re.compile(r"\W*(correct|incorrect|right|wrong)\W*", re.IGNORECASE)
 _SAID = re.compile(
     r"\b(?:verdict|judge?ment|grade|conclusion|answer is|therefore|so)\b\W{0,12}(?:is\W+)?"
@@ -68,6 +69,8 @@ def read_verdict(text: str, rubric: RubricName, *, n_facts: int = 1) -> Verdict 
     if len(text) > _MOST_CHARACTERS:
         return Unreadable(problem=f"the reply rambles on for {len(text):,} characters")
     objects, prose = _objects(text)
+    if len(objects) >= _MOST_BRACES or prose.count("{") >= _MOST_BRACES:
+        return Unreadable(problem="it rambles in braces")
     if any(found is None for found in objects):
         return Unreadable(problem="a verdict gives one field twice, with different values")
     verdicts = [found for found in objects if found is not None and "score" in found]
@@ -143,7 +146,7 @@ def _objects(text: str) -> tuple[list[dict[str, Any] | None], str]:
     decoder = json.JSONDecoder(object_pairs_hook=_pairs)
     for block in _blocks(text):
         at = 0
-        while (start := block.find("{", at)) >= 0:
+        while (start := block.find("{", at)) >= 0 and len(prose) < _MOST_BRACES:
             prose.append(block[at:start])
             try:
                 value, at = decoder.raw_decode(block, start)
