@@ -14,6 +14,8 @@ from .ask.store import RunFolder
 from .config import DATASETS
 from .learn.agreement import agreement
 from .learn.effective import Bar, bar_of
+from .learn.pace import pace
+from .learn.recall import recall
 from .learn.summary import summarise
 from .score import rules
 from .score.imported import IMPORTED
@@ -67,7 +69,16 @@ def score_by_rules(folder: RunFolder) -> None:
 def write_report(
     folder: RunFolder, scorer: str, facts: Mapping[str, Any] | None = None, *, bar: Bar | None = None
 ) -> dict[str, Any]:
-    """Make `report.json` from what the folder holds, on the numbers of `scorer`; returns it.
+    """Make `report.json`, as `report_of` has it; returns it."""
+    report = report_of(folder, scorer, facts, bar=bar)
+    folder.write_text(REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    return report
+
+
+def report_of(
+    folder: RunFolder, scorer: str, facts: Mapping[str, Any] | None = None, *, bar: Bar | None = None
+) -> dict[str, Any]:
+    """What `report.json` says, from what the folder holds, on the numbers of `scorer`.
 
     `facts` are those of the asking (`planned`, `stopped`, `cost`, ...), `bar` is that of the effective length; without
     them the report that there is tells.
@@ -95,8 +106,7 @@ def write_report(
         "versions": settings.versions,
     }
     report = summarise(rows, head=head, bar=bar or bar_of(before))
-    folder.write_text(REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-    return report
+    return {**report, "pace": pace(rows), "recall": recall(rows)}
 
 
 def _judge(folder: RunFolder, scorer: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 from .errors import InputError, UsageError, did_you_mean
 from .fields import user_path
 
-_OTHER_VARIABLES = frozenset({"api_key", "judge_api_key", "cache", "debug", "hub_timeout", "offline"})
+_OTHER_VARIABLES = frozenset({"api_key", "judge_api_key", "cache", "debug", "fonts", "hub_timeout", "offline"})
 _PREFIX = "NEEDLEPOINT_"
 
 

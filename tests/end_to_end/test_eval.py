@@ -430,7 +430,7 @@ def test_killed_at_any_moment_and_resumed_it_ends_as_if_undisturbed(dataset: Pat
             folder = only_run(work_dir)
             ours, theirs = (json.loads((f / "report.json").read_text()) for f in (folder, undisturbed))
             for report in (ours, theirs):
-                report["endpoint"] = report["tokens"] = report["prefix"] = None
+                report["endpoint"] = report["tokens"] = report["prefix"] = report["pace"] = None
             assert ours == theirs
             assert len({row["trial"]["id"] for row in rows(folder)}) == len(rows(folder)) == 40
             assert len(server.requests) <= 40 + 4 * kills

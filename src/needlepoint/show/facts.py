@@ -120,6 +120,46 @@ def square(row: Mapping[str, Any], length: int = 0, depth: float = 0.0) -> Squar
     )
 
 
+def by_length(subset: Mapping[str, Any]) -> list[Square]:
+    """A subset's lengths, shortest first: its own rows, else its cells added up (then without intervals)."""
+    rows = [(number(row.get("context_length")), row) for row in records(subset.get("lengths"))]
+    if told := sorted((int(length), i) for i, (length, _) in enumerate(rows) if length is not None):
+        return [square(rows[i][1], length) for length, i in told]
+    cells = squares(subset)
+    return [_added([one for one in cells if one.length == length]) for length in sorted({one.length for one in cells})]
+
+
+def by_depth(subset: Mapping[str, Any]) -> list[Square]:
+    """A subset's depths, from the text's beginning; the position curve where there is one."""
+    curve = records(record(subset.get("position")).get("curve")) or records(subset.get("depths"))
+    rows = [(number(row.get("depth_percent")), row) for row in curve]
+    if told := sorted((float(depth), i) for i, (depth, _) in enumerate(rows) if depth is not None):
+        return [square(rows[i][1], 0, depth) for depth, i in told]
+    cells = squares(subset)
+    return [_added([one for one in cells if one.depth == depth]) for depth in sorted({one.depth for one in cells})]
+
+
+def _added(cells: Sequence[Square]) -> Square:
+    scored = [(one.score, one.valid or 1) for one in cells if one.score is not None]
+    valid = sum(weight for _, weight in scored)
+    counts = [one.n for one in cells]
+    lost: Counter[str] = Counter()
+    came: Counter[str] = Counter()
+    for one in cells:
+        lost.update(one.lost)
+        came.update(one.outcomes)
+    return Square(
+        length=cells[0].length,
+        depth=cells[0].depth,
+        score=sum(score * weight for score, weight in scored) / valid if valid else None,
+        ends=None,
+        n=None if None in counts else sum(n for n in counts if n is not None),
+        valid=None if any(one.valid is None for one in cells) else valid,
+        lost=lost,
+        outcomes=came,
+    )
+
+
 def outcomes_by_length(subset: Mapping[str, Any]) -> dict[int, Counter[str]]:
     """What came at each length, from the length's own row or from its cells."""
     found: dict[int, Counter[str]] = {}

@@ -1,9 +1,38 @@
-"""Charts: one Vega-Lite spec each, from a report. PNG, SVG and the page draw the same spec."""
+"""Charts: one Vega-Lite spec each, from a report. PNG, SVG and whoever else draws take the same spec."""
 
 from ..labels import Lang
-from .collection import heatmap_specs
+from .collection import CHARTS, heatmap_specs, specs_of, specs_of_several
+from .curves import accuracy_spec, position_spec
+from .difference import difference_spec
 from .heatmap import heatmap_spec
+from .multiples import accuracy_of_runs_spec, multiples_spec, overview_spec
+from .needles import recall_spec
+from .outcomes import outcomes_spec
+from .pace import latency_spec, tokens_spec
 from .render import png, png_of_svg, svg
 from .theme import ChartLook, Theme, config
 
-__all__ = ["ChartLook", "Lang", "Theme", "config", "heatmap_spec", "heatmap_specs", "png", "png_of_svg", "svg"]
+__all__ = [
+    "CHARTS",
+    "ChartLook",
+    "Lang",
+    "Theme",
+    "accuracy_of_runs_spec",
+    "accuracy_spec",
+    "config",
+    "difference_spec",
+    "heatmap_spec",
+    "heatmap_specs",
+    "latency_spec",
+    "multiples_spec",
+    "outcomes_spec",
+    "overview_spec",
+    "png",
+    "png_of_svg",
+    "position_spec",
+    "recall_spec",
+    "specs_of",
+    "specs_of_several",
+    "svg",
+    "tokens_spec",
+]

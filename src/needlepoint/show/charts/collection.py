@@ -1,24 +1,69 @@
-"""All charts that a report has something for, by the name of their file. Pure."""
+"""All charts that a report, or several, have something for, by the name of their file. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..facts import subsets_of
+from ..facts import records, subsets_of
+from .curves import accuracy_spec, position_spec
+from .difference import difference_spec
 from .heatmap import heatmap_spec
+from .multiples import Runs, accuracy_of_runs_spec, multiples_spec
+from .needles import recall_spec
+from .outcomes import outcomes_spec
+from .pace import latency_spec, tokens_spec
 from .theme import ChartLook
 
 Spec = dict[str, Any]
+_OF_ONE: Mapping[str, tuple[str, Callable[[Mapping[str, Any], ChartLook | None], Spec | None]]] = {
+    "accuracy": ("accuracy_by_length", accuracy_spec),
+    "position": ("accuracy_by_depth", position_spec),
+    "outcomes": ("outcomes_by_length", outcomes_spec),
+    "latency": ("latency_by_length", latency_spec),
+    "tokens": ("tokens_by_length", tokens_spec),
+    "recall": ("recall_of_needles", recall_spec),
+}
+CHARTS = ("heatmap", *_OF_ONE)
+"""What a run has charts of. A report that knows nothing of a thing has no chart of it."""
+
+
+def specs_of(
+    report: Mapping[str, Any], look: ChartLook | None = None, which: tuple[str, ...] = CHARTS
+) -> dict[str, Spec]:
+    """One run's charts; a heatmap for each subset: `needle_haystack_heatmap_english` and so on."""
+    found: dict[str, Spec] = {}
+    if "heatmap" in which:
+        for subset in subsets_of(report):
+            name = str(subset.get("name") or "all")
+            found[_free(f"needle_haystack_heatmap_{file_name(name)}", found)] = heatmap_spec(report, name, look)
+    for key, (name, make) in _OF_ONE.items():
+        if key in which and (spec := make(report, look)) is not None:
+            found[name] = spec
+    return found
 
 
 def heatmap_specs(report: Mapping[str, Any], look: ChartLook | None = None) -> dict[str, Spec]:
-    """One heatmap for each subset: `needle_haystack_heatmap_english` and so on."""
+    """The heatmaps alone."""
+    return specs_of(report, look, ("heatmap",))
+
+
+def specs_of_several(runs: Runs, look: ChartLook | None = None) -> dict[str, Spec]:
+    """Several runs' charts, for each subset: small heatmaps, a curve of each, the difference where they are two."""
     found: dict[str, Spec] = {}
-    for subset in subsets_of(report):
-        name = str(subset.get("name") or "all")
-        found[_free(f"needle_haystack_heatmap_{file_name(name)}", found)] = heatmap_spec(report, name, look)
+    names = [str(row.get("name") or "all") for report in runs.values() for row in records(report.get("subsets"))]
+    for subset in dict.fromkeys(names):
+        made = {
+            "needle_haystack_heatmaps": multiples_spec(runs, subset, look),
+            "accuracy_by_length": accuracy_of_runs_spec(runs, subset, look),
+        }
+        if len(runs) == 2:
+            (a, before), (b, after) = runs.items()
+            made["difference"] = difference_spec(before, after, subset, look, names=(a, b))
+        for name, spec in made.items():
+            if spec is not None:
+                found[_free(f"{name}_{file_name(subset)}", found)] = spec
     return found
 
 

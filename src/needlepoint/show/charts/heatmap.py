@@ -17,8 +17,11 @@ from ..sentence import effective_length, result_clauses
 from ..words import depth_label, in_order, percent, percent_whole
 from . import hatch
 from .axes import axis_labels, thinned
-from .text import fitted
+from .text import fitted, headline
 from .theme import SCHEMA, ChartLook, config, has_chinese
+
+Missing = dict[str, Counter[str]]
+"""What a heatmap shows that is no score, by the word for it, with the outcomes that it stands for."""
 
 _WIDE, _HIGH = 620, 330
 _CELL_WIDE, _CELL_HIGH = (14, 92), (11, 44)
@@ -34,30 +37,18 @@ def heatmap_spec(report: Mapping[str, Any], subset: str, look: ChartLook | None 
     found = squares(row)
     grid = Grid(found)
     title = look.title if look.title is not None else heading(report, name, look.lang)
-    shown = word("score", look.lang)
-    view, notes = layers(grid, row, look)
+    view, missing = layers(grid, row, look)
     mark = effective_layers(grid, row, look.lang)
     room = max(grid.width + 90, _TITLE_WIDE)
-    head = {
-        "text": fitted([title], room, 15, look.lang, joined=""),
-        "subtitle": fitted(result_clauses(row, look.lang), room, 11.5, look.lang),
-        "offset": 22 if mark else 12,
-    }
-    legend = {
-        "title": shown,
-        "values": [0, 0.25, 0.5, 0.75, 1],
-        "format": ".2~f",
-        "gradientLength": max(80, min(200, grid.height)),
-        "gradientThickness": 13,
-    }
-    view[0]["encoding"]["color"]["legend"] = legend
+    head = {**headline(title, room, look.lang, result_clauses(row, look.lang)), "offset": 22 if mark else 12}
+    view[0]["encoding"]["color"]["legend"] = legend(word("score", look.lang), grid.height)
     return {
         "$schema": SCHEMA,
         "title": head,
         "width": grid.width,
         "height": grid.height,
         "encoding": grid.encoding(look.lang),
-        "layer": [*view, *mark, *note_layers(grid, fitted(notes, room, 10.5, joined="  ·  "))],
+        "layer": [*view, *mark, *note_layers(grid, fitted(remarks(missing, look.lang), room, 10.5, joined="  ·  "))],
         "resolve": {"scale": {"color": "independent", "stroke": "independent"}},
         "config": config(look.theme, chinese=look.lang == "zh" or has_chinese(title + name)),
     }
@@ -73,11 +64,18 @@ class Grid:
     """The squares of a heatmap with their labels and sizes in pixels."""
 
     def __init__(
-        self, found: Sequence[Square], *, wide: int = _WIDE, high: int = _HIGH, lengths: Sequence[int] = ()
+        self,
+        found: Sequence[Square],
+        *,
+        wide: int = _WIDE,
+        high: int = _HIGH,
+        lengths: Sequence[int] = (),
+        depths: Sequence[float] = (),
     ) -> None:
+        """`lengths` and `depths` are places that the axes have besides those of the squares."""
         self.squares = found
         self.lengths = sorted({*lengths, *(one.length for one in found)})
-        self.depths = sorted({one.depth for one in found})
+        self.depths = sorted({*depths, *(one.depth for one in found)})
         self.x = axis_labels(self.lengths)
         self.y = dict(zip(self.depths, _depth_labels(self.depths), strict=True))
         columns, rows = max(1, len(self.lengths)), max(1, len(self.depths))
@@ -114,10 +112,26 @@ class Grid:
 def colour_scale(scale: Scale) -> dict[str, Any]:
     """The scale of `colours`, as Vega mixes it: the same anchors, linearly."""
     anchors = ANCHORS[scale]
-    return {"domain": [i / (len(anchors) - 1) for i in range(len(anchors))], "range": list(anchors), "clamp": True}
+    return {
+        "domain": [i / (len(anchors) - 1) for i in range(len(anchors))],
+        "range": list(anchors),
+        "clamp": True,
+        "interpolate": "rgb",
+    }
 
 
-def layers(grid: Grid, row: Mapping[str, Any], look: ChartLook) -> tuple[list[dict[str, Any]], list[str]]:
+def legend(title: str, height: float) -> dict[str, Any]:
+    """The bar of colours from 0 to 1."""
+    return {
+        "title": title,
+        "values": [0, 0.25, 0.5, 0.75, 1],
+        "format": ".2~f",
+        "gradientLength": max(80, min(200, height)),
+        "gradientThickness": 13,
+    }
+
+
+def layers(grid: Grid, row: Mapping[str, Any], look: ChartLook) -> tuple[list[dict[str, Any]], Missing]:
     """The squares, their hatches and numbers; and what has to be said of them below."""
     scored = [one for one in grid.squares if one.score is not None]
     broken = [one for one in grid.squares if one.is_invalid]
@@ -153,17 +167,24 @@ def layers(grid: Grid, row: Mapping[str, Any], look: ChartLook) -> tuple[list[di
         found.append(layer)
     if look.numbers and grid.cell_wide >= _NUMBERS_FROM[0] and grid.cell_high >= _NUMBERS_FROM[1]:
         found.append(_numbers(grid, scored, look.scale))
-    notes = []
-    lost = sum((Counter(one.lost) for one in broken), Counter[str]())
+    missing: Missing = {}
     if broken:
-        which = ", ".join(f"{n:,} {word(name, look.lang)}" for name, n in in_order(lost))
-        notes.append(word("hatched", look.lang) + (f" ({which})" if which else ""))
+        missing["hatched"] = sum((Counter(one.lost) for one in broken), Counter())
     if partly:
-        notes.append(word("hatched_corner", look.lang))
+        missing["hatched_corner"] = Counter()
     asked = {(one.length, one.depth) for one in grid.squares if one.score is not None or one.is_invalid}
     if len(asked) < len(grid.lengths) * len(grid.depths):
-        notes.append(word("blank", look.lang))
-    return found, notes
+        missing["blank"] = Counter()
+    return found, missing
+
+
+def remarks(missing: Missing, lang: Lang) -> list[str]:
+    """What hatches and blanks on a heatmap mean, as far as it has them."""
+    said = []
+    for key, lost in missing.items():
+        which = ", ".join(f"{n:,} {word(name, lang)}" for name, n in in_order(lost))
+        said.append(word(key, lang) + (f" ({which})" if which else ""))
+    return said
 
 
 def tooltip(lang: Lang, ends: bool) -> list[dict[str, Any]]:
@@ -197,7 +218,7 @@ def _symbols(values: Mapping[str, Any], path: str, style: Mapping[str, Any]) -> 
 
 
 def _numbers(grid: Grid, scored: Sequence[Square], scale: Scale) -> dict[str, Any]:
-    values = [{**grid.place(one), "says": _number(one.score or 0.0), "ink": _ink(one, scale)} for one in scored]
+    values = [{**grid.place(one), "says": short_share(one.score or 0.0), "ink": _ink(one, scale)} for one in scored]
     size = min(13.0, grid.cell_wide / 2.9, grid.cell_high * 0.62)
     return {
         "data": {"values": values},
@@ -209,7 +230,7 @@ def _numbers(grid: Grid, scored: Sequence[Square], scale: Scale) -> dict[str, An
     }
 
 
-def _number(score: float) -> str:
+def short_share(score: float) -> str:
     """`1`, `0`, `.97`: whole hundredths; the ends only where it is so."""
     return f"{score:.0f}" if score <= 0 or score >= 1 else f".{percent_whole(score):02d}"
 

@@ -6,15 +6,17 @@ import re
 import struct
 import zlib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
+
+from .fonts import own_folders
 
 PNG_SCALE = 2
 
 
 def svg(spec: Mapping[str, Any]) -> str:
     """The spec as SVG. Text stays text, in a stack of fonts."""
-    import vl_convert
-
+    vl_convert = _drawer()
     return _renumbered(vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[]))
 
 
@@ -25,9 +27,16 @@ def png(spec: Mapping[str, Any]) -> bytes:
 
 def png_of_svg(drawn: str) -> bytes:
     """A finished SVG as PNG: cheaper than a spec where both are wanted."""
+    return _packed(_drawer().svg_to_png(drawn, scale=PNG_SCALE))
+
+
+@cache
+def _drawer() -> Any:
     import vl_convert
 
-    return _packed(vl_convert.svg_to_png(drawn, scale=PNG_SCALE))
+    for folder in own_folders():
+        vl_convert.register_font_directory(str(folder))
+    return vl_convert
 
 
 def _renumbered(drawn: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..labels import Lang
 from ..words import cut, width_of
@@ -13,6 +14,12 @@ _LETTER, _BOLD_FROM = 0.53, 14
 def pixels(text: str, size: float) -> float:
     """About how wide a text is; Chinese letters count twice."""
     return width_of(text) * size * (_LETTER + 0.05 * (size >= _BOLD_FROM))
+
+
+def headline(title: str, width: float, lang: Lang = "en", clauses: Sequence[str] = ()) -> dict[str, Any]:
+    """A Vega-Lite title with, where there are clauses, a subtitle; both fitted to `width`."""
+    head: dict[str, Any] = {"text": fitted([title], width, 15, lang, joined="")}
+    return {**head, "subtitle": fitted(clauses, width, 11.5, lang)} if clauses else head
 
 
 def fitted(

@@ -1,0 +1,181 @@
+"""Curves: accuracy by length and by depth, with bands where intervals are known. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..facts import Square, by_depth, by_length, model_name, number, record, subset_name, subsets_of
+from ..labels import Lang, subset_label, word
+from ..sentence import effective_length
+from ..words import depth_label, length_label, percent
+from .axes import length_axis
+from .text import headline
+from .theme import SCHEMA, ChartLook, config, has_chinese, series_colours
+
+Spec = dict[str, Any]
+WIDTH, HEIGHT = 560, 260
+_SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+_QUIET = {"tooltip": None, "aria": False}
+
+
+def accuracy_spec(report: Mapping[str, Any], look: ChartLook | None = None) -> Spec | None:
+    """Accuracy by context length, a line for each subset; None where no length has a score."""
+    look = look or ChartLook()
+    found = {_name(subset, look.lang): by_length(subset) for subset in subsets_of(report)}
+    lengths = sorted({one.length for rows in found.values() for one in rows if one.score is not None})
+    if not lengths:
+        return None
+    scale, axis = length_axis(lengths, WIDTH, word("length", look.lang))
+    x = {"field": "place", "type": "quantitative", "scale": scale, "axis": axis}
+    rows = {name: [(float(one.length), length_label(one.length), one) for one in line] for name, line in found.items()}
+    marks = _effective_marks(report, look.lang)
+    return curve_spec(
+        rows,
+        x,
+        look,
+        heading(report, "accuracy_by_length", look),
+        level=number(report.get("interval_level")),
+        marks=marks,
+    )
+
+
+def position_spec(report: Mapping[str, Any], look: ChartLook | None = None) -> Spec | None:
+    """Accuracy by needle depth, a line for each subset; None where fewer than two depths have a score."""
+    look = look or ChartLook()
+    found = {_name(subset, look.lang): by_depth(subset) for subset in subsets_of(report)}
+    depths = sorted({one.depth for rows in found.values() for one in rows if one.score is not None})
+    if len(depths) < 2:
+        return None
+    axis = {"labelExpr": "datum.label + '%'", "grid": False, "title": word("depth", look.lang), "tickCount": 10}
+    scale = {"domain": [min(depths), max(depths)], "nice": False, "padding": 14}
+    x = {"field": "place", "type": "quantitative", "scale": scale, "axis": axis}
+    rows = {name: [(one.depth, depth_label(one.depth), one) for one in line] for name, line in found.items()}
+    title, level = heading(report, "accuracy_by_depth", look), number(report.get("interval_level"))
+    return curve_spec(rows, x, look, title, level=level)
+
+
+def curve_spec(
+    rows: Mapping[str, Sequence[tuple[float, str, Square]]],
+    x: Mapping[str, Any],
+    look: ChartLook,
+    title: str,
+    *,
+    level: float | None = None,
+    marks: Sequence[Spec] = (),
+) -> Spec:
+    """Lines of scores from 0 to 1 over `x`, by name; squares come with their place and its label."""
+    names = list(rows)
+    values = [_datum(name, *item, look.lang) for name, line in rows.items() for item in line]
+    banded = [row for row in values if row["low"] is not None]
+    colours = list(series_colours(look.theme))[: len(names)]
+    colour: dict[str, Any] = {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": names, "range": (colours * len(names))[: len(names)]},
+        "legend": {"title": None, "orient": "top", "symbolOpacity": 1, "offset": 6} if len(names) > 1 else None,
+    }
+    shape = {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": names, "range": (list(_SHAPES) * len(names))[: len(names)]},
+        "legend": colour["legend"],
+    }
+    y = {
+        "field": "score",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {"format": ".0%", "tickCount": 5, "title": word("accuracy", look.lang), "domain": False},
+    }
+    ends = {"field": "ends", "type": "nominal", "title": word("interval", look.lang, level=level or 0.95)}
+    tips = [
+        *([{"field": "series", "type": "nominal", "title": word("subset", look.lang)}] if len(names) > 1 else []),
+        {"field": "at", "type": "nominal", "title": x["axis"]["title"]},
+        {"field": "shown", "type": "nominal", "title": word("accuracy", look.lang)},
+        *([ends] if banded else []),
+        {"field": "trials", "type": "nominal", "title": word("trials", look.lang)},
+    ]
+    layers: list[Spec] = []
+    said = [word("band", look.lang, level=level or 0.95)] if banded else []
+    unmeasured = list(dict.fromkeys(at for line in rows.values() for _, at, one in line if one.is_invalid))
+    if unmeasured:
+        said.append(word("none_at", look.lang, places=", ".join(unmeasured)))
+    if banded:
+        limits = {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+        layers.append({"mark": {"type": "area", "opacity": 0.16, **_QUIET}, "encoding": limits})
+        if len(names) == 1 or len(values) <= 2 * len(names):
+            layers.append({"mark": {"type": "rule", "opacity": 0.55, **_QUIET}, "encoding": limits})
+    layers.append({"mark": {"type": "line", "strokeWidth": 2, **_QUIET}, "encoding": {"y": y, "color": colour}})
+    points = {"type": "point", "filled": True, "size": 42, "opacity": 1}
+    layers.append({"mark": points, "encoding": {"y": y, "color": colour, "shape": shape, "tooltip": tips}})
+    return {
+        "$schema": SCHEMA,
+        "title": headline(title, WIDTH + 40, look.lang, said),
+        "width": WIDTH,
+        "height": HEIGHT,
+        "data": {"values": values},
+        "encoding": {"x": dict(x)},
+        "layer": [*marks, *layers],
+        "config": config(look.theme, chinese=look.lang == "zh" or has_chinese(title + "".join(names))),
+    }
+
+
+def heading(report: Mapping[str, Any], key: str, look: ChartLook) -> str:
+    """`Accuracy by context length · gpt-4`, or the user's own title."""
+    return look.title if look.title is not None else f"{word(key, look.lang)} · {model_name(report)}"
+
+
+def _datum(name: str, place: float, at: str, one: Square, lang: Lang) -> Spec:
+    trials = "–" if one.n is None else f"{one.n:,}"
+    if one.n is not None and one.valid is not None and one.valid != one.n:
+        trials = f"{one.n:,} ({word('valid', lang).lower()}: {one.valid:,})"
+    return {
+        "series": name,
+        "place": place,
+        "at": at,
+        "score": one.score,
+        "low": None if one.ends is None or one.score is None else max(0.0, one.ends[0]),
+        "high": None if one.ends is None or one.score is None else min(1.0, one.ends[1]),
+        "shown": percent(one.score),
+        "ends": "–" if one.ends is None else f"{percent(one.ends[0])} – {percent(one.ends[1])}",
+        "trials": trials,
+    }
+
+
+def _effective_marks(report: Mapping[str, Any], lang: Lang) -> list[Spec]:
+    """The threshold as a level line, and the effective length as an upright one."""
+    subsets = subsets_of(report)
+    row = report if record(report.get("effective_length")) else subsets[0] if len(subsets) == 1 else {}
+    found = effective_length(row)
+    if found is None:
+        return []
+    threshold, length, at_least = found
+    level = {"data": {"values": [{"level": threshold, "says": f"{percent(threshold).replace('.0%', '%')}"}]}}
+    y = {"field": "level", "type": "quantitative", "scale": {"domain": [0, 1]}}
+    across = {"x": {"value": 0}, "x2": {"value": WIDTH}, "y": y}
+    marks: list[Spec] = [
+        {
+            **level,
+            "mark": {"type": "rule", "style": "level", **_QUIET},
+            "encoding": across,
+        },
+        {
+            **level,
+            "mark": {"type": "text", "style": "level-label", "align": "left", "dx": 5, **_QUIET},
+            "encoding": {"x": {"value": WIDTH}, "y": y, "text": {"field": "says"}},
+        },
+    ]
+    if length is not None:
+        says = f"{word('effective', lang)} {'≥ ' if at_least else ''}{length_label(length)}"
+        upright = {"data": {"values": [{"place": length, "says": says}]}}
+        x = {"field": "place", "type": "quantitative"}
+        label = {"type": "text", "style": "effective-label", "align": "right", "dx": -6, **_QUIET}
+        marks += [
+            {**upright, "mark": {"type": "rule", "style": "effective", **_QUIET}, "encoding": {"x": x}},
+            {**upright, "mark": label, "encoding": {"x": x, "y": {"value": HEIGHT - 12}, "text": {"field": "says"}}},
+        ]
+    return marks
+
+
+def _name(subset: Mapping[str, Any], lang: Lang) -> str:
+    return subset_label(subset_name(subset), lang)
