@@ -35,6 +35,10 @@ def test_every_flag_of_eval_is_in_its_pages_and_no_other() -> None:
     assert flags_in("eval.md") <= flags_of("eval")
 
 
+def test_every_flag_of_import_is_in_its_page_and_no_other() -> None:
+    assert flags_in("import.md") == flags_of("import")
+
+
 def test_every_module_is_on_the_plan_of_the_house() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for file in (ROOT / "src" / "needlepoint").rglob("*.py"):

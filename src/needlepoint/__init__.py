@@ -16,6 +16,7 @@ from .errors import NeedlepointError
 if TYPE_CHECKING:
     from .config import TaskConfig
     from .evaluation import TaskResult, arun_task, run_task
+    from .importing import import_results
     from .plan.prompt import Prompt
     from .plan.task import Plan
     from .rescoring import ascore_run, score_run
@@ -30,6 +31,7 @@ __all__ = [
     "__version__",
     "arun_task",
     "ascore_run",
+    "import_results",
     "prompts",
     "run_task",
     "score_run",
@@ -42,6 +44,7 @@ _HOMES = {
     "arun_task": "evaluation",
     "ascore_run": "rescoring",
     "score_run": "rescoring",
+    "import_results": "importing",
     "run_task": "evaluation",
 }
 

@@ -262,6 +262,23 @@ def show_(
     show_run(run, cell, as_json=json_)
 
 
+@app.command("import", cls=flags.Grouped, short_help="Turn other tools' published results into runs.")
+def import_(
+    files: Annotated[list[str], typer.Argument(help="Files and folders of results.", metavar="FILE...")],
+    work_dir: flags.WorkDir = None,
+    model: flags.ImportModel = None,
+    scale: flags.Scale = None,
+    depth_unit: flags.DepthUnit = None,
+    json_: flags.ReportsJson = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Turn published results into run folders, one for each model: gkamradt's answers and niah rows, EvalScope's run
+    folders, and score grids of any tool as JSON, JSON lines or CSV."""
+    from .commands.import_ import import_files
+
+    import_files(files, work_dir=work_dir, model=model, scale=scale, depth_unit=depth_unit, as_json=json_)
+
+
 @assets_app.command("list")
 def assets_list(json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """What can be fetched, what is there, and how large it is."""

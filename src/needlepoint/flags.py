@@ -140,3 +140,9 @@ JudgeStrategy = Annotated[str | None, _option(SCORING, "NAME", "EvalScope's olde
 JudgeModelArgs = Annotated[str | None, _option(SCORING, "JSON", "EvalScope's older name.", hidden=True)]
 JudgeWorkerNum = Annotated[str | None, _option(SCORING, "N", "EvalScope's older name.", hidden=True)]
 Rows = Annotated[str | None, _option(OUTPUT, "FILE", "Write one line of JSON for each trial; - for stdout.")]
+ImportModel = Annotated[str | None, _option(WHAT, "NAME", "Model's name, where the results don't tell it.", "--model")]
+Scale = Annotated[str | None, _option(WHAT, "LOW:HIGH", "Ends of the scores' scale, such as 1:10; else told by them.")]
+DepthUnit = Annotated[
+    str | None, _option(WHAT, "UNIT", "What depths are, where the results don't tell: percent or fraction.")
+]
+ReportsJson = Annotated[bool, _option(RUN, None, "Print folders and reports as JSON instead of tables.", "--json")]

@@ -403,7 +403,24 @@ OUTPUTS = [
     command("out is the corpus", *EXACT, "--out", "{ws}/text.txt", says=["text.txt", "Choose another"]),
 ]
 
-CASES = [*COMMAND_LINE, *NUMBERS, *GRID, *JSON_TEXTS, *FACTS, *CORPORA, *TOKENIZERS, *OUTPUTS]
+IMPORTS = [
+    command("nothing to import", "import", says=["FILE", "needlepoint import --help"]),
+    command("import of a missing file", "import", "{ws}/nowhere.jsonl", says=["nowhere.jsonl", "does not exist"]),
+    command("import of an empty file", "import", "{ws}/empty.txt", says=["empty.txt is empty"]),
+    command("import of an empty folder", "import", "{ws}/empty-folder", says=["holds no results", ".jsonl"]),
+    command("import of prose", "import", "{ws}/text.txt", says=["text.txt, line 1", "no JSON"]),
+    command("import of a binary file", "import", "{ws}/binary.txt", says=["binary.txt", "not UTF-8"]),
+    command("import of a cut line", "import", "{ws}/broken.jsonl", says=["broken.jsonl, line 1", "no result"]),
+    command("import of other rows", "import", "{ws}/other.jsonl", says=["line 1", "score grids"]),
+    command("scale backwards", "import", "{ws}/other.jsonl", "--scale", "10:1", says=["--scale", "1:10", "'10:1'"]),
+    command("scale of one number", "import", "{ws}/other.jsonl", "--scale", "10", says=["--scale", "'10'"]),
+    command("scale of words", "import", "{ws}/other.jsonl", "--scale", "a:b", says=["--scale", "'a:b'"]),
+    command("unit of depths", "import", "{ws}/other.jsonl", "--depth-unit", "m", says=["percent or fraction", "'m'"]),
+    command("an empty model", "import", "{ws}/other.jsonl", "--model", "", says=["--model is empty"]),
+    command("unknown flag of import", "import", "x", "--work", "o", says=["--work", "Did you mean '--work-dir'"]),
+]
+
+CASES = [*COMMAND_LINE, *NUMBERS, *GRID, *JSON_TEXTS, *FACTS, *CORPORA, *TOKENIZERS, *OUTPUTS, *IMPORTS]
 
 
 def arguments(case: Case, workspace: Path, out: Path) -> list[str]:
