@@ -1,5 +1,5 @@
 # The same commands locally and in CI. Needs `pip install -e '.[dev,local]'`.
-.PHONY: check test fast bench format
+.PHONY: check test fast browser bench format
 
 check:
 	ruff check .
@@ -11,6 +11,9 @@ test:
 
 fast:  ## without the embedded model, the package registry and slow tests
 	python -m pytest -m 'not model and not registry and not slow'
+
+browser:  ## fails where a part is missing; NEEDLEPOINT_AXE names axe-core's axe.min.js
+	NEEDLEPOINT_BROWSER=required python -m pytest -m browser tests/browser
 
 bench:
 	python benchmarks/prompts.py

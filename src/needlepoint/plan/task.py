@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -121,19 +121,23 @@ class Plan:
 
     def only(self, place: tuple[str, int, float], replicate: int) -> Iterator[Prompt]:
         """The prompts of one cell and replicate. Its haystack is as long as in the whole plan, so equal to the byte."""
+        return self.among({(*place, replicate)})
+
+    def among(self, places: Collection[tuple[str, int, float, int]]) -> Iterator[Prompt]:
+        """The prompts of these (subset, length, depth, replicate), in the plan's order, and no others are made."""
         for _, group in groupby(self._items, key=lambda item: (item.corpus.subset, item.replicate)):
             items = list(group)
-            cells = [item.cell for item in items]
-            wanted = [c for c in cells if (c.subset, c.context_length, c.depth_percent) == place]
-            if wanted and items[0].replicate == replicate:
-                yield from self._group(items, only=wanted)
+            keys = [(c.subset, c.context_length, c.depth_percent, items[0].replicate) for c in (i.cell for i in items)]
+            wanted = [item.cell for item, key in zip(items, keys, strict=True) if key in places]
+            if wanted:
+                yield from self._group(items, only=frozenset(wanted))
 
     def _items_of(self, corpus: Corpus) -> Sequence[_Item]:
         cells = self.task.grid.cells(corpus.subset)
         items = [_Item(corpus, replicate, cell) for replicate in range(self.task.replicates) for cell in cells]
         return apply_limit(items, self.task.limit)
 
-    def _group(self, items: Sequence[_Item], only: Sequence[Cell] | None = None) -> Iterator[Prompt]:
+    def _group(self, items: Sequence[_Item], only: Collection[Cell] | None = None) -> Iterator[Prompt]:
         """The prompts of one subset and replicate: they share one haystack and its encoding."""
         corpus, replicate = items[0].corpus, items[0].replicate
         facts = self.task.facts(corpus, replicate)
