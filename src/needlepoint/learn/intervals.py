@@ -8,7 +8,8 @@ no score on [0, 1] varies more than a yes or no of the same mean.
 Trials that share a text are not independent. A row, a column or a whole run is a set of clusters, one for each
 replicate, and gets Wilson's interval with Student's t on `n / design effect`. The design effect is the variance between
 clusters over that of as many independent trials, never below 1. Few clusters, or few that differ, say little about it;
-it then leans on a cautious guess, an intra-class correlation of `PRIOR_CORRELATION`. docs/methods.md has the formulas.
+it then leans on a cautious guess, an intra-class correlation of `PRIOR_CORRELATION`, and where the variance hangs on
+one or two bad texts, t has fewer degrees of freedom. docs/methods.md has the formulas.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .distributions import beta_quantile, normal_quantile, t_quantile
 LEVEL = 0.95
 FEWEST_CLUSTERS = 3
 """Below this, nothing can be said about other texts."""
-PRIOR_CORRELATION = 0.1
+PRIOR_CORRELATION = 0.15
 PRIOR_WEIGHT = 3.0
 """What is assumed of how much a text's trials have in common, and how many telling clusters outweigh it by half."""
 
@@ -64,7 +65,7 @@ class Rate:
     p: float
     n: int
     n_effective: float
-    df: int | None
+    df: float | None
     over: Over
 
     def interval(self, level: float = LEVEL) -> Interval:
@@ -150,12 +151,13 @@ def over_clusters(strata: Sequence[Sequence[Sums]]) -> Rate | None:
     total, n = math.fsum(sums.total for sums in clusters), sum(sums.n for sums in clusters)
     prompts = sum(sums.prompts for sums in clusters)
     p = _share(total, n)
-    variance = 0.0
+    variance, squares = 0.0, []
     for group in groups:
         residuals = [sums.total - p * sums.n for sums in group]
         middle = math.fsum(residuals) / len(group)
-        squares = math.fsum((residual - middle) ** 2 for residual in residuals)
-        variance += len(group) / (len(group) - 1) * squares
+        own = [(residual - middle) ** 2 for residual in residuals]
+        variance += len(group) / (len(group) - 1) * math.fsum(own)
+        squares += own
     spread = p * (1 - p) / prompts
     measured = variance / n**2 / spread if spread > 0 else 0.0
     size = sum(sums.prompts**2 for sums in clusters) / prompts
@@ -163,7 +165,24 @@ def over_clusters(strata: Sequence[Sequence[Sums]]) -> Rate | None:
     telling = min(sum(sums.total > 0 for sums in clusters), sum(sums.total < sums.n for sums in clusters))
     weight = PRIOR_WEIGHT / (PRIOR_WEIGHT + telling)
     effect = max(1.0, measured, weight * guess + (1 - weight) * measured)
-    return Rate(p=p, n=n, n_effective=prompts / effect, df=len(clusters) - len(groups), over="texts")
+    df = _degrees(squares, len(clusters) - len(groups), effect)
+    return Rate(p=p, n=n, n_effective=prompts / effect, df=df, over="texts")
+
+
+def _degrees(squares: Sequence[float], most: int, effect: float) -> float:
+    """Degrees of freedom of a variance that hangs on these squared residuals (Satterthwaite's match of two moments).
+
+    The variance of a sample variance grows with the kurtosis K: ν = 2 C / (K - (C - 3) / (C - 1)). Only the part above
+    that of independent trials is estimated, hence the factor. Never fewer than two.
+    """
+    sum_of_squares = math.fsum(squares)
+    if effect <= 1 or sum_of_squares <= 0:
+        return float(most)
+    n = len(squares)
+    kurtosis = n * math.fsum(square * square for square in squares) / sum_of_squares**2
+    spread = kurtosis - (n - 3) / (n - 1)
+    found = max(1.0, 2 * n / spread) if spread > 0 else math.inf
+    return min(float(most), max(2.0, found * (effect / (effect - 1)) ** 2))
 
 
 def _wilson(p: float, n: float, quantile: float) -> Interval:

@@ -105,6 +105,7 @@ class _Row:
     """One text at one length: the score at each depth, by place."""
 
     cluster: Cluster
+    length: int
     middles: tuple[float, ...]
     outers: tuple[float, ...]
 
@@ -123,11 +124,11 @@ def _rows(cells: Mapping[Place, Tally]) -> list[_Row]:
         for cluster, sums in tally.clusters.items():
             found.setdefault((cluster, length), {})[depth] = sums
     rows = []
-    for (cluster, _), by_depth in found.items():
+    for (cluster, length), by_depth in found.items():
         middles = tuple(sums.total / sums.n for depth, sums in by_depth.items() if is_middle(depth))
         outers = tuple(sums.total / sums.n for depth, sums in by_depth.items() if not is_middle(depth))
         if middles and outers:
-            rows.append(_Row(cluster, middles, outers))
+            rows.append(_Row(cluster, length, middles, outers))
     return rows
 
 
@@ -195,11 +196,18 @@ def _standard_error(values: Sequence[float]) -> float:
 
 
 def _chance_error(rows: Sequence[_Row]) -> float:
-    """What the luck of right and wrong alone leaves open; never 0, since shares of few trials are drawn to one half."""
+    """What the luck of right and wrong alone leaves open, length by length; never 0, since shares of few trials are
+    drawn to one half."""
+    groups: dict[tuple[int, bool], list[float]] = {}
+    weights: dict[int, int] = {}
+    for row in rows:
+        groups.setdefault((row.length, True), []).extend(row.middles)
+        groups.setdefault((row.length, False), []).extend(row.outers)
+        weights[row.length] = weights.get(row.length, 0) + 1
     variance = 0.0
-    for scores in ([score for row in rows for score in row.middles], [score for row in rows for score in row.outers]):
+    for (length, _), scores in groups.items():
         drawn = (math.fsum(scores) + 0.5) / (len(scores) + 1)
-        variance += drawn * (1 - drawn) / len(scores)
+        variance += (weights[length] / len(rows)) ** 2 * drawn * (1 - drawn) / len(scores)
     return math.sqrt(variance)
 
 

@@ -33,6 +33,8 @@ def findings(report: Mapping[str, Any]) -> Iterator[str]:
         for name, effective in lines:
             if effective.mean.stopped_by is not None:
                 yield f"  {f'{name} ends there' if name else 'It ends there'}: {one_line(effective.mean.reason)}"
+    if len(subsets) > 1:
+        parts.append(("overall", report))
     verdicts = [(name, test.verdict) for name, part in parts if (test := position_result(part.get("position")))]
     if len(verdicts) == 1:
         yield f"Position: {one_line(verdicts[0][1])}"
