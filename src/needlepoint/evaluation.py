@@ -136,6 +136,7 @@ async def arun_task(
     config = task_cfg if isinstance(task_cfg, TaskConfig) else TaskConfig.of(task_cfg)
     config.runner()
     config.token_prices()
+    config.bar()
     key = key_of(config)
     jury = config.judges(key)
     secrets = [*([key] if key else []), *(jury.secrets if jury is not None else [])]

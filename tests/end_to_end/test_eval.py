@@ -434,3 +434,48 @@ def test_killed_at_any_moment_and_resumed_it_ends_as_if_undisturbed(dataset: Pat
             assert ours == theirs
             assert len({row["trial"]["id"] for row in rows(folder)}) == len(rows(folder)) == 40
             assert len(server.requests) <= 40 + 4 * kills
+
+
+SIMULATED = ("eval", "--model", "simulated:cliff,at=3k", "--lengths", "1k,2k,4k", "--depths", "0,50,100")
+
+
+def test_what_was_learned_is_in_the_report_the_table_and_the_typed_result(run: Any, tmp_path: Path) -> None:
+    corpus = tmp_path / "text.txt"
+    corpus.write_text("A quiet line about nothing much. " * 4_000, encoding="utf-8")
+    code, out, err = run(*SIMULATED, "--corpus", str(corpus), "--replicates", "3", "--threshold", "90%")
+    assert code == 0, err
+    report = json.loads((only_run(tmp_path / "outputs") / "report.json").read_text())
+    effective = report["effective_length"]
+    assert (effective["threshold"], effective["mean"]["length"]) == (0.9, 2_000)
+    assert effective == report["subsets"][0]["effective_length"]
+    assert report["overall"]["interval_over"] == "texts" and report["replicates"] == 3
+    assert "Effective length at 90%: 2k (95%: " in out and "is below 90% at 4,000 tokens" in out
+    assert "Position: " in out and "Note: " not in out
+    result = needlepoint.run_task(
+        TaskConfig(model="simulated:perfect", corpus=[str(corpus)], lengths="1k,2k", depths="0,50,100",
+                   preset="ruler", work_dir=str(tmp_path / "python"))
+    )  # fmt: skip
+    assert result.effective_length is not None and result.effective_length.threshold == 0.856
+    assert result.effective_length.mean.at_least and result.effective_length.mean.length == 2_000
+    assert result.interval is not None and result.score in result.interval
+    (subset,) = result.subsets.values()
+    assert len(subset.cells) == 6 and subset.overall.coverage == 1.0
+    assert "no interval over texts" in result.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--threshold", "0"), "--threshold: must be a share above 0 and up to 1"),
+        (("--threshold", "85"), "such as 0.85 or 85%, not 85"),
+        (("--threshold", "much"), "--threshold: must be a share"),
+        (("--preset", "rulr"), "ruler"),
+        (("--preset", "ruler", "--threshold", "0.9"), "--threshold and --preset exclude each other"),
+    ],
+)
+def test_a_wrong_bar_is_refused_before_anything_is_asked(
+    run: Any, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    code, _, err = run("eval", "--model", "simulated:perfect", *arguments)
+    assert code == 2 and says in err
+    assert not (tmp_path / "outputs").exists()

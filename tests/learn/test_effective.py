@@ -141,7 +141,7 @@ def test_bounds_are_wrong_no_more_often_than_they_say(name: str) -> None:
         truth = length
     dice = random.Random(f"effective:{name}")
     covered = false = 0
-    runs = 300
+    runs = 200
     for _ in range(runs):
         rungs = []
         for length, share in zip(lengths, shares, strict=True):

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import random
+import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from needlepoint.learn.effective import Bar
+from needlepoint.learn.results import effective_result, position_result, subset_result
 from needlepoint.learn.summary import summarise
 from needlepoint.types import Needle, Outcome, Reply, Score, Trial, Usage
 
@@ -74,3 +78,110 @@ def test_tokens_are_summed_and_what_nobody_counted_is_null() -> None:
 def test_an_empty_run_has_no_score() -> None:
     found = report()
     assert found["overall"]["score"] is None and found["overall"]["coverage"] is None and found["subsets"] == []
+
+
+def texts(replicates: int, *, repeats: int = 1, subset: str = "english") -> list[tuple[Trial, Reply, Score]]:
+    """Rows of several texts at two lengths and three depths; the second text misses at depth 50."""
+    found = []
+    for replicate in range(replicates):
+        for length in (1_000, 2_000):
+            for depth in (0, 50, 100):
+                right = not (replicate == 1 and depth == 50)
+                trial, reply, score = row(length, depth, "correct" if right else "wrong", float(right), subset)
+                sha = f"{subset}.{replicate}.{length}.{depth}"
+                for repeat in range(repeats):
+                    found.append((replace(trial, replicate=replicate, repeat=repeat, prompt_sha256=sha), reply, score))
+    return found
+
+
+def test_intervals_speak_of_other_texts_from_three_on() -> None:
+    two, five = report(*texts(2)), report(*texts(5))
+    assert (two["replicates"], five["replicates"]) == (2, 5)
+    assert two["overall"]["interval_over"] == "trials" and five["overall"]["interval_over"] == "texts"
+    assert "no interval over texts: a subset has 2 texts" in two["notes"][0]
+    assert five["notes"] == []
+    assert five["interval_level"] == 0.95
+    for part in (five["overall"], *five["subsets"][0]["lengths"], *five["subsets"][0]["depths"]):
+        low, high = part["interval"]
+        assert 0 <= low <= part["score"] <= high <= 1
+
+
+def test_one_subset_with_too_few_texts_speaks_for_the_whole() -> None:
+    found = report(*texts(5), *texts(1, subset="chinese"))
+    assert found["replicates"] == 1 and found["overall"]["interval_over"] == "trials"
+    assert [subset["interval_over"] for subset in found["subsets"]] == ["texts", "trials"]
+
+
+def test_asking_again_changes_no_interval() -> None:
+    once, thrice = report(*texts(5)), report(*texts(5, repeats=3))
+    assert thrice["overall"]["n"] == 3 * once["overall"]["n"]
+    assert thrice["overall"]["interval"] == once["overall"]["interval"]
+    for one, other in zip(once["subsets"][0]["cells"], thrice["subsets"][0]["cells"], strict=True):
+        assert one["interval"] == other["interval"]
+    assert once["notes"] == [] and "count each prompt once" in thrice["notes"][-1]
+
+
+def test_a_report_has_effective_length_and_position_by_subset_and_as_a_whole() -> None:
+    found = report(*texts(6))
+    for part in (found, *found["subsets"]):
+        assert part["effective_length"]["threshold"] == 0.85
+        assert part["effective_length"]["mean"]["length"] == 2_000
+        assert [point["depth_percent"] for point in part["position"]["curve"]] == [0, 50, 100]
+        assert set(part["position"]["curve"][0]) == {"depth_percent", "score", "interval", "n", "valid"}
+        assert part["position"]["test"]["difference"] == pytest.approx(-1 / 6, abs=1e-6)
+        assert part["position"]["test"]["p_value"] == 0.5
+    strict = summarise(texts(6), head={}, bar=Bar(threshold=0.99))
+    assert strict["effective_length"]["mean"]["length"] is None
+    assert strict["effective_length"]["mean"]["reason"] == "94.4% is below 99% at 1,000 tokens"
+
+
+def test_a_length_at_which_all_was_lost_has_no_interval_and_ends_the_effective_length() -> None:
+    lost = [(replace(t, context_length=4_000), r, replace(s, outcome="overflow", score=None)) for t, r, s in texts(3)]
+    found = report(*texts(3), *lost)
+    last = found["subsets"][0]["lengths"][-1]
+    assert (last["score"], last["interval"], last["coverage"]) == (None, None, 0.0)
+    assert found["effective_length"]["mean"]["stopped_by"] == "coverage"
+    assert found["effective_length"]["mean"]["length"] == 2_000
+
+
+def test_an_empty_report_has_nothing_to_say() -> None:
+    found = report()
+    assert found["effective_length"] is None and found["position"] is None and found["notes"] == []
+    assert found["replicates"] == 0
+
+
+def test_a_report_is_read_as_values() -> None:
+    found = report(*texts(6))
+    english = subset_result(found["subsets"][0])
+    assert english.name == "english" and len(english.cells) == 6
+    assert english.lengths[0].context_length == 1_000 and english.lengths[0].interval is not None
+    assert english.lengths[0].interval_over == "texts"
+    assert english.lengths[0].score in english.lengths[0].interval
+    effective = effective_result(found["effective_length"])
+    assert effective is not None and effective.mean.at_least and effective.json() == found["effective_length"]
+    position = position_result(found["position"])
+    assert position is not None and position.p_value == 0.5 and position.interval is not None
+
+
+def test_parts_that_a_foreign_report_lacks_are_none() -> None:
+    empty = subset_result({"cells": [{"score": 0.5}]})
+    assert (empty.name, empty.effective_length, empty.position) == ("all", None, None)
+    assert empty.cells[0].score == 0.5 and empty.cells[0].interval is None
+    assert effective_result(32_000) is None and position_result({"curve": []}) is None
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_trials_are_summed_up_within_seconds() -> None:
+    dice = random.Random("many")
+    rows = []
+    for replicate in range(50):
+        for trial, reply, score in texts(1):
+            for i in range(334):
+                right = dice.random() < 0.9
+                at = replace(
+                    trial, replicate=replicate, context_length=1_000 + i % 20, prompt_sha256=f"{replicate}.{i}"
+                )
+                rows.append((at, reply, replace(score, score=float(right), outcome="correct" if right else "wrong")))
+    began = time.perf_counter()
+    assert report(*rows)["overall"]["n"] == 100_200
+    assert time.perf_counter() - began < 20

@@ -155,13 +155,13 @@ class _Step:
 
     def surely_reaches(self, threshold: float, confidence: float) -> bool:
         """Every one of its rates does: each is tested at the full level, since all must pass."""
-        return self.lost is None and all(rate.lower(confidence) >= threshold for _, rate in self.rates)
+        return self.lost is None and all(rate.surely_above(threshold, confidence) for _, rate in self.rates)
 
     def surely_fails(self, threshold: float, alpha: float) -> bool:
         """Some rate does, with Bonferroni's share for each."""
         if self.lost is not None:
             return False
-        return any(rate.upper(1 - alpha / len(self.rates)) < threshold for _, rate in self.rates)
+        return any(rate.surely_below(threshold, 1 - alpha / len(self.rates)) for _, rate in self.rates)
 
 
 def _lost(rung: Rung) -> str | None:

@@ -19,13 +19,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .distributions import beta_quantile, normal_quantile, t_quantile
+from .distributions import beta_cdf, beta_quantile, normal_quantile, t_quantile
 
 LEVEL = 0.95
 FEWEST_CLUSTERS = 3
 """Below this, nothing can be said about other texts."""
 PRIOR_CORRELATION = 0.15
-PRIOR_WEIGHT = 3.0
+PRIOR_WEIGHT = 4.0
 """What is assumed of how much a text's trials have in common, and how many telling clusters outweigh it by half."""
 
 Over = Literal["texts", "trials"]
@@ -86,6 +86,16 @@ class Rate:
         """What the true share stays under, in the same way."""
         n = self._bold_n(confidence)
         return beta_quantile(confidence, self.p * n + 1, n - self.p * n) if self.p < 1 else 1.0
+
+    def surely_above(self, share: float, confidence: float = LEVEL) -> bool:
+        """Whether `lower` is at least this share; faster, since the bound itself need not be found."""
+        n = self._bold_n(confidence)
+        return self.p > 0 and beta_cdf(share, self.p * n, n - self.p * n + 1) <= 1 - confidence
+
+    def surely_below(self, share: float, confidence: float = LEVEL) -> bool:
+        """Whether `upper` is under this share."""
+        n = self._bold_n(confidence)
+        return self.p < 1 and beta_cdf(share, self.p * n + 1, n - self.p * n) > confidence
 
     def _bold_n(self, confidence: float) -> float:
         if self.df is None:
