@@ -398,44 +398,6 @@ def test_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(dataset: Path, 
         assert len(server.requests) == 40
 
 
-@pytest.mark.slow
-def test_killed_at_any_moment_and_resumed_it_ends_as_if_undisturbed(dataset: Path, tmp_path: Path) -> None:
-    """No finished trial is asked twice; at most those in flight are repeated."""
-    import random
-
-    rng = random.Random(11)
-
-    def slow(body: dict[str, Any]) -> str:
-        time.sleep(0.004)
-        return finds_the_needle(body)
-
-    with serving(slow) as server:
-        subprocess.run(command_line(server.url, dataset, tmp_path / "whole"), check=True, capture_output=True)
-        undisturbed = only_run(tmp_path / "whole")
-        for round_ in range(int(os.environ.get("NEEDLEPOINT_TEST_KILLS", "6"))):
-            server.requests.clear()
-            work_dir = tmp_path / f"killed{round_}"
-            kills = 0
-            while True:
-                more = ["--resume", str(only_run(work_dir))] if work_dir.exists() and any(work_dir.iterdir()) else []
-                command = command_line(server.url, dataset, work_dir, *more)
-                process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-                try:
-                    process.wait(rng.uniform(0.3, 0.9) if kills < 3 else 60)
-                    break
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-                    kills += 1
-            folder = only_run(work_dir)
-            ours, theirs = (json.loads((f / "report.json").read_text()) for f in (folder, undisturbed))
-            for report in (ours, theirs):
-                report["endpoint"] = report["tokens"] = report["prefix"] = report["pace"] = None
-            assert ours == theirs
-            assert len({row["trial"]["id"] for row in rows(folder)}) == len(rows(folder)) == 40
-            assert len(server.requests) <= 40 + 4 * kills
-
-
 SIMULATED = ("eval", "--model", "simulated:cliff,at=3k", "--lengths", "1k,2k,4k", "--depths", "0,50,100")
 
 
