@@ -16,6 +16,7 @@ from needlepoint.errors import UsageError
 
 KEY = "sk-very-secret-123"
 QWEN = connect("qwen3")
+HANGS_UP = 0
 
 
 class StandIn(ThreadingHTTPServer):
@@ -87,6 +88,9 @@ class _Handler(BaseHTTPRequestHandler):
             status, value = 200, {"data": [entry]}
         elif self.path == "/v1/chat/completions":
             status, value = standing.answer(body)
+        if status == HANGS_UP:
+            self.close_connection = True
+            return
         data = json.dumps(value).encode()
         kind = "application/json"
         if status == 200 and body.get("stream"):
@@ -156,6 +160,19 @@ def test_a_good_endpoint_passes_every_check(server: StandIn, examine: Examine) -
     assert "agrees with the server at" in found["by_name"]["tokenizer"]["found"]
     assert found["by_name"]["tokenizer"]["found"].count(",") >= 2
     assert "ratelimit" in found["by_name"]["rate headers"]["found"]
+
+
+def test_a_server_that_hangs_up_now_and_then_is_asked_again(server: StandIn, examine: Examine) -> None:
+    asked: list[str] = []
+
+    def every_other_time(body: dict[str, Any]) -> tuple[int, Any] | None:
+        asked.append("")
+        return (HANGS_UP, None) if len(asked) % 2 else None
+
+    server.breaks = every_other_time  # type: ignore[method-assign, assignment]
+    code, found = examine()
+    assert code == 0 and len(asked) > 10
+    assert set(statuses(found).values()) == {"ok"}
 
 
 def test_a_poor_endpoint_can_still_be_measured_and_is_told_what_is_missing(server: StandIn, examine: Examine) -> None:

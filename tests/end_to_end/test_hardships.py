@@ -76,9 +76,9 @@ def test_30_percent_faults_leave_the_results_of_a_whole_run_as_they_are(dataset:
 
 @pytest.mark.slow
 def test_killed_at_any_moment_and_resumed_it_ends_as_if_undisturbed(dataset: Path, tmp_path: Path) -> None:
-    """No finished trial is asked twice; at most those in flight are repeated. NEEDLEPOINT_TEST_KILLS=50 for more."""
+    """No finished trial is asked twice; at most those in flight are repeated. TEST_KILLS=50 for more."""
     rng = random.Random(11)
-    most_kills = int(os.environ.get("NEEDLEPOINT_TEST_KILLS", "12"))
+    most_kills = int(os.environ.get("TEST_KILLS", "12"))
 
     def slow(body: dict[str, Any]) -> str:
         time.sleep(0.01)

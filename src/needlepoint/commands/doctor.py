@@ -188,18 +188,26 @@ class _Visit:
         )
 
     async def _ask(self, model: OpenAIModel, question: _Question, max_tokens: int, **options: object) -> Reply:
+        reply = await self._once(model, question, max_tokens, options)
+        if reply.error is not None and reply.error.kind == "connection":
+            # Some servers end a kept connection just as it is used again; a run tries again, too.
+            reply = await self._once(model, question, max_tokens, options)
+        if reply.error is not None and reply.error.kind == "bad_request" and max_tokens == 1:
+            return await self._ask(model, question, 16, **options)  # some take no limit as low as 1
+        return reply
+
+    async def _once(
+        self, model: OpenAIModel, question: _Question, max_tokens: int, options: Mapping[str, object]
+    ) -> Reply:
         patience_s = self.settings.patience_s
         try:
             async with (
                 asyncio.timeout(patience_s),
                 aclosing(model.ask([question], Sampling(max_tokens=max_tokens, options=options))) as replies,
             ):
-                reply = await anext(replies)
+                return await anext(replies)
         except TimeoutError:
             raise _SilentError(f"no answer within {patience_s:.0f} s") from None
-        if reply.error is not None and reply.error.kind == "bad_request" and max_tokens == 1:
-            return await self._ask(model, question, 16, **options)  # some take no limit as low as 1
-        return reply
 
     async def _answers(self, model: OpenAIModel) -> bool:
         try:
