@@ -52,7 +52,7 @@ def finished(folder: Path) -> list[str]:
 def numbers(folder: Path) -> dict[str, Any]:
     """A report without what the clock and the server's counters decide."""
     report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    return {name: value for name, value in report.items() if name not in {"endpoint", "tokens", "prefix", "cost"}}
+    return {name: value for name, value in report.items() if name not in {"endpoint", "tokens", "prefix", "cost", "pace"}}
 
 
 @pytest.mark.slow
