@@ -1,4 +1,4 @@
-"""A key never comes out again: every way in which a run can fail is walked through, and all that it left is searched."""
+"""A key never comes out again: a run fails in every way that it can, and all that it left is searched."""
 
 from __future__ import annotations
 
