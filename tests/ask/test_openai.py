@@ -729,7 +729,7 @@ def test_no_secret_is_ever_shown() -> None:
 
     async def work() -> None:
         async with serving(handler) as server:
-            url = server.url.replace("127", "user:url-secret-7@127") + "/v1?k=query-secret-6"
+            url = server.url.replace("//", "//user:url-secret-7@", 1) + "/v1?k=query-secret-6"
             model = OpenAIModel("org/smol", api_url=url, api_key=KEY, headers=headers, endpoint=connect("qwen3"))
             endpoint = await model.connect()
             shown = [repr(model), repr(model.address), repr(endpoint)]
