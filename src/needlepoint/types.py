@@ -13,6 +13,9 @@ from typing import Literal, Protocol, TypedDict, runtime_checkable
 
 LengthMode = Literal["evalscope", "exact"]
 Layout = Literal["classic"]
+CacheKind = Literal["none", "slot", "radix", "points"]
+"""What an engine keeps of earlier prompts: nothing; the last prompt of its one slot; prefixes, as many as there is room
+for (vLLM, SGLang, most hosted models); prefixes up to the points that a request marks (explicit breakpoints)."""
 Boundary = Literal["sentence", "clause", "word"]
 
 
@@ -94,6 +97,11 @@ class Endpoint:
     needs_system: bool = False
     """Without a system message the chat template writes one of its own, which differs between revisions."""
     limit_tokens: int | None = None
+    cache: CacheKind = "none"
+    """What the model keeps of earlier prompts: decides the order in which prompts are asked."""
+    capabilities: frozenset[str] = frozenset()
+    """What else the model can do. `uncached`: computes a prompt whole on request (`Sampling.reuse` False); `logprob`:
+    tells log-probabilities of given continuations."""
     notes: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
     """What the other side told of itself, for the record: server, version, model id, ... No secrets."""
@@ -205,10 +213,14 @@ class Askable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How replies are drawn. `options` go into the request as they are (temperature, seed, extra_body, ...)."""
+    """How replies are drawn. `options` go into the request as they are (temperature, seed, extra_body, ...).
+
+    Without `reuse` a prompt is computed whole, whatever the model keeps of earlier ones (where it is `uncached`).
+    """
 
     max_tokens: int
     options: Mapping[str, object] = field(default_factory=dict)
+    reuse: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,12 +47,12 @@ def answer_limit(prompt: Askable, sampling: Sampling) -> int:
     return sampling.max_tokens if prompt.max_tokens is None else prompt.max_tokens
 
 
-def body_of(ids: Sequence[int], max_tokens: int, options: Mapping[str, Any]) -> dict[str, Any]:
+def body_of(ids: Sequence[int], max_tokens: int, options: Mapping[str, Any], *, reuse: bool = True) -> dict[str, Any]:
     fields = [*_FIELDS, "completion_probabilities"] if options.get("n_probs") else list(_FIELDS)
     return {
         "prompt": list(ids),
         "n_predict": max_tokens,
-        "cache_prompt": True,
+        "cache_prompt": reuse,
         "id_slot": 0,
         "response_fields": fields,
         **options,

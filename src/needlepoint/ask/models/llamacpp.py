@@ -135,7 +135,9 @@ class LlamaCppModel:
             facts = {**endpoint.facts, "threads": self._threads or cores()}
             if self._template_options:
                 facts["template_options"] = dict(self._template_options)
-            self._endpoint = replace(endpoint, limit_tokens=limit, facts=facts)
+            self._endpoint = replace(
+                endpoint, limit_tokens=limit, cache="slot", capabilities=frozenset({"uncached"}), facts=facts
+            )
         return self._endpoint
 
     def reserve(self, n_tokens: int) -> None:
@@ -151,7 +153,9 @@ class LlamaCppModel:
             called = time.perf_counter()
             async with self._turn:
                 queued_s = time.perf_counter() - called
-                reply = await self._stoppable(self._answer(prompt, answer_limit(prompt, sampling), options, queued_s))
+                max_tokens = answer_limit(prompt, sampling)
+                answering = self._answer(prompt, max_tokens, options, queued_s, reuse=sampling.reuse)
+                reply = await self._stoppable(answering)
             yield reply
 
     async def close(self) -> None:
@@ -199,7 +203,9 @@ class LlamaCppModel:
             return Reply(error=Failure(kind="stopped", message="The model was closed before it had answered."))
         return task.result()
 
-    async def _answer(self, prompt: Askable, max_tokens: int, options: Mapping[str, Any], queued_s: float) -> Reply:
+    async def _answer(
+        self, prompt: Askable, max_tokens: int, options: Mapping[str, Any], queued_s: float, *, reuse: bool
+    ) -> Reply:
         import httpx2
 
         started = time.perf_counter()
@@ -208,7 +214,7 @@ class LlamaCppModel:
             if (error := self._too_long(len(ids))) is not None:
                 return Reply(error=error)
             client = await self._ready(len(ids) + max_tokens)
-            body = body_of(ids, max_tokens, options)
+            body = body_of(ids, max_tokens, options, reuse=reuse)
             del ids
             response = await client.post("/completion", json=body)
             answer = response.json()

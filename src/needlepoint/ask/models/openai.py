@@ -18,6 +18,7 @@ from typing import Any
 from needlepoint.ask.keys import check_headers
 from needlepoint.ask.models.address import Address
 from needlepoint.ask.models.answers import ROOM_BYTES, ROOM_BYTES_PER_TOKEN, Draft, EventStream, read_whole
+from needlepoint.ask.models.caching import cache_of, capabilities_of, whole_options
 from needlepoint.ask.models.channel import BrokenError, Channel, Incoming, shown_target
 from needlepoint.ask.models.introduction import Introduction, introduce
 from needlepoint.ask.models.listed import Listed, other_names
@@ -85,6 +86,7 @@ class OpenAIModel:
         self._bos: tuple[str, ...] = ()
         self._exact_tokens = False
         self._own_tokenizer: Any = None
+        self._engine: object = None
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r} at {self.address.shown!r})"
@@ -114,7 +116,8 @@ class OpenAIModel:
         self._exact_tokens = tokenizer.name.startswith("vllm:")
         if tokenizer.name.startswith("llama.cpp:") and tokenizer.adds_bos:
             self._bos = tuple(sorted(tokenizer.special_tokens, key=len, reverse=True))
-        return found.endpoint
+        self._engine = found.endpoint.facts.get("engine")
+        return replace(found.endpoint, cache=cache_of(self._engine), capabilities=capabilities_of(self._engine))
 
     async def ask(self, prompts: Sequence[Askable], sampling: Sampling) -> AsyncGenerator[Reply]:
         for prompt in prompts:
@@ -175,6 +178,8 @@ class OpenAIModel:
         if not {"max_tokens", "max_completion_tokens"} & set(options):
             body[manner.answer_limit] = _answer_limit(prompt, sampling)
         body |= {key: value for key, value in options.items() if key not in ("max_tokens", "stream", "stream_options")}
+        if not sampling.reuse:
+            body |= whole_options(self._engine)
         if "max_tokens" in options:
             body[manner.answer_limit] = options["max_tokens"]
         try:

@@ -142,6 +142,8 @@ class SimulatedModel:
                 found,
                 proven=True,
                 limit_tokens=self._told_limit,
+                cache="slot" if self.spec.caches else "none",
+                capabilities=frozenset({"uncached"}),
                 notes=(),
                 facts={"engine": "simulated", "kinds": list(self.spec.recall.kinds), **dict(self.spec.recall.knobs)},
             )
@@ -162,6 +164,8 @@ class SimulatedModel:
                 continue
             if line.random() < self.spec.knobs["truncate"]:
                 messages = _halved(messages)
+            if not sampling.reuse:
+                self._last = array("I")
             yield await self._reply(messages, max_tokens, endpoint, mind, line)
 
     async def close(self) -> None:
