@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -252,16 +255,25 @@ def test_a_run_without_anything_says_so(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["100 cells", "10,000 cells"])
-def test_ten_thousand_trials_open_in_two_seconds(opened: Opened, wide: bool) -> None:
+def test_ten_thousand_trials_open_with_little_work(opened: Opened, wide: bool) -> None:
+    """The page's own seconds of the processor, script and layout and all, whatever else the machine is doing."""
     html = page_html([a_page_run(many_rows(10_000, wide=wide))])
     assert len(html.encode()) < 15_000_000
-    page = opened("<!doctype html><html data-ready><title>warm</title></html>".replace("<title>", "<title>"))
-    page.close()
-    page = opened(html)
-    ready = page.evaluate(
-        "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)))"
-    )
-    assert ready < 2_000
+    page = opened("<!doctype html><html data-ready><title>warm</title></html>")
+    watch = page.context.new_cdp_session(page)
+    watch.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy_s() -> float:
+        found = watch.send("Performance.getMetrics")["metrics"]
+        return next(float(one["value"]) for one in found if one["name"] == "TaskDuration")
+
+    before = busy_s()
+    Path(url2pathname(urlsplit(page.url).path)).write_text(html, encoding="utf-8", newline="\n")
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))")
+    spent = busy_s() - before
+    assert 0 < spent < 2
     cells(page).nth(37).click()
     assert page.locator("#detail article").count() == (1 if wide else 6)
 
