@@ -18,7 +18,8 @@ def flags_of(command: str) -> set[str]:
     from needlepoint.cli import app
 
     found = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
-    return {option for parameter in found.params for option in parameter.opts if option.startswith("--")} - {"--help"}
+    options = {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return {option for option in options if option.startswith("--")} - {"--help"}
 
 
 def flags_in(page: str) -> set[str]:
@@ -37,6 +38,10 @@ def test_every_flag_of_eval_is_in_its_pages_and_no_other() -> None:
 
 def test_every_flag_of_import_is_in_its_page_and_no_other() -> None:
     assert flags_in("import.md") == flags_of("import")
+
+
+def test_every_flag_of_report_is_in_its_page_and_no_other() -> None:
+    assert flags_in("report.md") == flags_of("report")
 
 
 def test_every_module_is_on_the_plan_of_the_house() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .importing import import_results
     from .plan.prompt import Prompt
     from .plan.task import Plan
+    from .report import make_report
     from .rescoring import ascore_run, score_run
 
 __version__ = "0.1.0"
@@ -32,6 +33,7 @@ __all__ = [
     "arun_task",
     "ascore_run",
     "import_results",
+    "make_report",
     "prompts",
     "run_task",
     "score_run",
@@ -45,6 +47,7 @@ _HOMES = {
     "ascore_run": "rescoring",
     "score_run": "rescoring",
     "import_results": "importing",
+    "make_report": "report",
     "run_task": "evaluation",
 }
 

@@ -153,6 +153,9 @@ def eval_(
     batch_results: flags.BatchResults = None,
     threshold: flags.Threshold = None,
     preset: flags.Preset = None,
+    report: flags.Report = None,
+    lang: flags.Lang = None,
+    palette: flags.Palette = None,
     config: flags.Config = None,
     verify: flags.Verify = False,
     json_: flags.ReportJson = False,
@@ -260,6 +263,36 @@ def show_(
     from .commands.show import show_run
 
     show_run(run, cell, as_json=json_)
+
+
+@app.command(cls=flags.Grouped, short_help="Make the pictures, the page and the tables of runs again.")
+def report(
+    runs: Annotated[list[str], typer.Argument(help="Run folders: one, or several side by side.", metavar="RUN...")],
+    format_: flags.ReportFormat = None,
+    charts: flags.Charts = None,
+    title: flags.Title = None,
+    lang: flags.Lang = None,
+    palette: flags.Palette = None,
+    theme: flags.ChartTheme = None,
+    show_score: flags.ShowScore = None,
+    excerpts: flags.Excerpts = True,
+    threshold: flags.Threshold = None,
+    preset: flags.Preset = None,
+    out: flags.ReportOut = None,
+    open_: flags.OpenPage = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Make the pictures, the page and the tables of a run again from its folder, or of several runs side by side.
+
+    Nothing is asked again; the same folders give the same bytes.
+    """
+    given: dict[str, Any] = dict(locals())
+    for name in ("format_", "open_", "debug"):
+        del given[name]
+    given["threshold"] = _number(threshold)
+    from .commands.report import report_on
+
+    report_on(formats=format_, open_page=open_, **given)
 
 
 @app.command("import", cls=flags.Grouped, short_help="Turn other tools' published results into runs.")

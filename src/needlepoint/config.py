@@ -39,6 +39,7 @@ from .plan.grid import Grid, apply_limit
 from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, given_facts
 from .plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, check_template
 from .plan.task import Task, Verify
+from .reporting import ReportFields
 from .types import Layout, LengthMode, Sampling
 
 SMALL_LENGTHS, SMALL_DEPTHS = "500,1k,2k", "0:100:5"
@@ -251,7 +252,7 @@ class PromptsConfig(_Strict):
 ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 256, 48
 
 
-class TaskConfig(JudgeFields, PromptsConfig):
+class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
     """A whole run: the prompts, the model that is asked, how fast, and where it is kept. EvalScope's names work."""
 
     api_url: Sentence | None = None
@@ -353,6 +354,9 @@ class TaskConfig(JudgeFields, PromptsConfig):
         """The settings that decide prompts, model and sampling, as plain values: what a resumed run must have again."""
         fields = set(PromptsConfig.model_fields) - {"api_key", "verify", "limit", "max_tokens", "model"}
         found: dict[str, Any] = self.model_dump(mode="json", include=fields, exclude_none=True, exclude_defaults=True)
+        found.pop("dataset_args", None)
+        if arguments := self._arguments_of_prompts():
+            found["dataset_args"] = arguments
         found["model"] = self.model_name
         found["api_url"] = self.api_url
         found["generation_config"] = dict(self.generation_config)
@@ -370,7 +374,16 @@ class TaskConfig(JudgeFields, PromptsConfig):
             for name in (*names, "max_cost", "max_tokens_total")
             if (value := getattr(self, name)) is not None
         }
-        return given | self.scoring()
+        return given | self.scoring() | self.drawing(show_score=self.arguments.extra_params.show_score)
+
+    def _arguments_of_prompts(self) -> dict[str, Any]:
+        """The dataset arguments without `show_score`, which decides pictures only."""
+        found = {}
+        for name, arguments in self.dataset_args.items():
+            extra = arguments.extra_params.model_copy(update={"show_score": False})
+            plain = arguments.model_copy(update={"extra_params": extra})
+            found[name] = plain.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        return {name: arguments for name, arguments in found.items() if arguments}
 
     def judges(self, api_key: str | None) -> Jury | None:
         """Who judges the answers of this run; None for the rules alone. `api_key` is the asked model's."""

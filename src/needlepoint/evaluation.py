@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import __version__
 from .ask.batch import custom_id, read_batch_results
@@ -22,6 +22,7 @@ from .ask.settings import RunSettings, refuse_imported
 from .ask.store import RunFolder, settings_of
 from .ask.trials import trial_of
 from .config import DATASETS, TaskConfig
+from .errors import NeedlepointError
 from .fields import user_path
 from .jury import SeatedJury, seated
 from .learn.effective import EffectiveLength
@@ -38,11 +39,16 @@ from .learn.results import (
 from .plan.prompt import Prompt
 from .plan.task import Plan
 from .prepare import Prepared, Prompts, key_of, prepared, unasked
+from .reporting import formats_here
 from .score import rules
 from .score.judge import Judged
 from .scoring import Row, score_by_rules, scored, write_report
 from .text.cache import Notify, Progress
 from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 
 class Watcher(Protocol):
@@ -68,6 +74,8 @@ class TaskResult:
     stop_kind: str | None = None
     judged: Judged | None = None
     """How the judging went, where answers were sent to judges now."""
+    files: tuple[Path, ...] = ()
+    """What was made of the run: its page, its pictures, its tables."""
 
     @property
     def score(self) -> float | None:
@@ -115,6 +123,34 @@ class TaskResult:
     def outcomes(self) -> dict[str, int]:
         return dict(self.report["outcomes"])
 
+    def to_polars(self) -> polars.DataFrame:
+        """The trials as a table with one row each; needs `pip install 'needlepoint[polars]'`."""
+        from .frames import polars_frame
+
+        return polars_frame(self._table())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The trials as a table with one row each; needs `pip install 'needlepoint[pandas]'`."""
+        from .frames import pandas_frame
+
+        return pandas_frame(self._table())
+
+    def _table(self) -> Iterator[dict[str, Any]]:
+        from .frames import table_of
+
+        with RunFolder.open(self.folder, for_writing=False) as run:
+            yield from table_of([run])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .report import look_of
+        from .show.notebook import notebook_html
+
+        look = None
+        with contextlib.suppress(NeedlepointError):  # the folder may have gone since
+            look = look_of(settings_of(self.folder).free)
+        return notebook_html(self.report, str(self.folder), look)
+
     def trials(self) -> Iterator[Row]:
         """Every question with its reply and what that is worth."""
         with RunFolder.open(self.folder, for_writing=False) as run:
@@ -137,6 +173,8 @@ async def arun_task(
     config.runner()
     config.token_prices()
     config.bar()
+    if "parquet" in config.formats:
+        formats_here(config.formats)
     key = key_of(config)
     jury = config.judges(key)
     secrets = [*([key] if key else []), *(jury.secrets if jury is not None else [])]
@@ -149,7 +187,7 @@ async def arun_task(
         async with prepared(config, notify=notify, progress=progress) as ready:
             settings = _settings(config, ready.prompts, ready.planned, ready.endpoint, ready.sampling)
             with _folder(config, settings, secrets) as folder:
-                return await _run(config, ready, folder, watcher, judges, interrupts=interrupts)
+                return await _run(config, ready, folder, watcher, judges, interrupts=interrupts, notify=notify)
 
 
 def run_task(task_cfg: TaskConfig | Mapping[str, Any], **options: Any) -> TaskResult:
@@ -237,6 +275,7 @@ async def _run(
     judges: SeatedJury | None,
     *,
     interrupts: bool,
+    notify: Notify | None,
 ) -> TaskResult:
     spent = _spent(folder, config)
     budget = Budget(prices=config.token_prices(), max_cost=config.max_cost, max_tokens=config.max_tokens_total, **spent)
@@ -275,7 +314,7 @@ async def _run(
             watcher.note(note)
     finally:
         watcher.end()
-    return await _ended(config, len(places), folder, found, budget, judges)
+    return await _ended(config, ready.prompts, len(places), folder, found, budget, judges, notify=notify)
 
 
 async def _read_batch(
@@ -303,7 +342,7 @@ async def _read_batch(
         for note in answers.notes():
             watcher.note(note)
         found = RunResult(asked=asked, failed=0, overflow=0, unfinished=0, requests=0, elapsed_s=0.0)
-        return await _ended(config, len(trials), folder, found, None, judges)
+        return await _ended(config, prompts, len(trials), folder, found, None, judges, notify=notify)
 
 
 def _trial(config: TaskConfig, prompt: Prompt | FilePrompt, planned: Endpoint, sampling: Sampling) -> Trial:
@@ -312,13 +351,16 @@ def _trial(config: TaskConfig, prompt: Prompt | FilePrompt, planned: Endpoint, s
 
 async def _ended(
     config: TaskConfig,
+    prompts: Prompts,
     planned: int,
     folder: RunFolder,
     found: RunResult,
     budget: Budget | None,
     judges: SeatedJury | None,
+    *,
+    notify: Notify | None,
 ) -> TaskResult:
-    """Score what was answered, and sum it up. Who stopped the run doesn't want to wait for judges."""
+    """Score what was answered, sum it up, and draw it. Who stopped the run doesn't want to wait for judges."""
     scorer, judged = rules.SCORER, None
     if judges is None or found.stop_kind == "user" or config.score_by == "both":
         score_by_rules(folder)
@@ -331,9 +373,13 @@ async def _ended(
         "stopped": found.stopped,
         "cost": None if budget is None else budget.cost,
     }
+    from .report import draw
+
+    report = write_report(folder, scorer, facts, bar=config.bar())
     return TaskResult(
         folder=folder.path,
-        report=write_report(folder, scorer, facts, bar=config.bar()),
+        report=report,
+        files=draw(folder, report, config.formats, prompts=prompts, notify=notify),
         asked=found.asked,
         stopped=found.stopped,
         stop_kind=found.stop_kind,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from .ask.files import FilePrompt, PromptFile
+from .ask.files import FilePrompt
 from .errors import NeedlepointError
 from .plan.prompt import Prompt
 from .plan.task import Plan
@@ -28,7 +28,7 @@ def excerpts_of_run(
     path: Path,
     trials: Iterable[Trial],
     *,
-    prompts: Plan | PromptFile | None = None,
+    prompts: Iterable[Prompt | FilePrompt] | None = None,
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> tuple[dict[str, tuple[Excerpt, ...]], str | None]:
@@ -47,7 +47,7 @@ def excerpts_of_run(
         return {}, str(error)
 
 
-def excerpts_of(prompts: Plan | PromptFile, wanted: Mapping[str, Trial]) -> dict[str, tuple[Excerpt, ...]]:
+def excerpts_of(prompts: Iterable[Prompt | FilePrompt], wanted: Mapping[str, Trial]) -> dict[str, tuple[Excerpt, ...]]:
     """Excerpts of these prompts, as far as they are among those that are wanted."""
     found: dict[str, tuple[Excerpt, ...]] = {}
     for prompt in _made(prompts, wanted):
@@ -72,8 +72,8 @@ def _wanted(trials: Iterable[Trial]) -> dict[str, Trial]:
     return wanted
 
 
-def _made(prompts: Plan | PromptFile, wanted: Mapping[str, Trial]) -> Iterator[Prompt | FilePrompt]:
-    if isinstance(prompts, PromptFile):
+def _made(prompts: Iterable[Prompt | FilePrompt], wanted: Mapping[str, Trial]) -> Iterable[Prompt | FilePrompt]:
+    if not isinstance(prompts, Plan):
         return (prompt for prompt in prompts if prompt.sha256 in wanted)
     places = {(t.subset, t.context_length, t.depth_percent, t.replicate) for t in wanted.values()}
     return prompts.among(places)

@@ -146,3 +146,41 @@ DepthUnit = Annotated[
     str | None, _option(WHAT, "UNIT", "What depths are, where the results don't tell: percent or fraction.")
 ]
 ReportsJson = Annotated[bool, _option(RUN, None, "Print folders and reports as JSON instead of tables.", "--json")]
+
+LOOK = "Look"
+Report = Annotated[
+    str | None,
+    _option(
+        RUN,
+        "LIST",
+        "Files made at the end: png, svg, html, md, csv, parquet, all or none; the first four if not given.",
+    ),
+]
+Lang = Annotated[str | None, _option(LOOK, "LANG", "Language of pictures and pages: en or zh.")]
+Palette = Annotated[str | None, _option(LOOK, "NAME", "classic: red, yellow, green; else told apart by everyone.")]
+ReportFormat = Annotated[
+    list[str] | None,
+    _option(OUTPUT, "LIST", "json, png, svg, html, md (these if not given), csv, parquet, or all.", "--format"),
+]
+Charts = Annotated[
+    list[str] | None,
+    _option(
+        OUTPUT, "LIST", "Pictures: heatmap (if not given), accuracy, position, outcomes, latency, tokens, recall, all."
+    ),
+]
+Title = Annotated[str | None, _option(LOOK, "TEXT", "Heading, instead of the model's name.")]
+ChartTheme = Annotated[
+    str | None, _option(LOOK, "NAME", "Pictures on light or dark ground; the page has both.", "--theme")
+]
+ShowScore = Annotated[
+    bool | None, _option(LOOK, None, "Numbers in the cells of heatmaps.", "--show-score/--no-show-score")
+]
+Excerpts = Annotated[
+    bool,
+    _option(OUTPUT, None, "Needles in the text around them; failed answers in report.md.", "--excerpts/--no-excerpts"),
+]
+ReportOut = Annotated[
+    str | None,
+    _option(OUTPUT, "DIR", "Folder for the files; else the run's own, or one beside the first run.", "--out", "-o"),
+]
+OpenPage = Annotated[bool, _option(OUTPUT, None, "Open the page in the browser.", "--open")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from .ask.files import PromptFile
+from .ask.files import FilePrompt
 from .ask.store import RunFolder
 from .excerpts import excerpts_of_run
-from .plan.task import Plan
+from .plan.prompt import Prompt
 from .scoring import scored
 from .show.colours import Scale
 from .show.labels import Lang
@@ -21,22 +22,23 @@ _WORK_DIR = "outputs"
 
 def page_of(
     folders: Sequence[RunFolder],
+    reports: Sequence[Mapping[str, Any]] | None = None,
     *,
     lang: Lang = "en",
     title: str | None = None,
     scale: Scale = "default",
-    prompts: Plan | PromptFile | None = None,
+    prompts: Iterable[Prompt | FilePrompt] | None = None,
     with_excerpts: bool = True,
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> str:
-    """`report.html` of one run, or of several side by side.
+    """`report.html` of one run, or of several side by side. `reports` are theirs, else read from them.
 
     Needles are shown in some of the text around them where the prompts can be made again (from `prompts`, which are
     the only run's own, where they are still at hand); `with_excerpts` False leaves all text of the corpus out.
     """
     runs = []
-    for folder in folders:
+    for folder, report in zip(folders, reports or [folder.read_report() for folder in folders], strict=True):
         rows = list(scored(folder))
         excerpts: dict[str, tuple[Excerpt, ...]] = {}
         why = None
@@ -46,7 +48,7 @@ def page_of(
         path = folder.path
         runs.append(
             PageRun(
-                report=folder.read_report(),
+                report=report,
                 trials=rows,
                 folder=f"{_WORK_DIR}/{path.name}" if path.parent.name == _WORK_DIR else path.name,
                 settings=folder.settings.to_json(),

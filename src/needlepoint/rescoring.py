@@ -19,6 +19,7 @@ from .evaluation import TaskResult
 from .fields import Number, Text, places, user_path, whole
 from .judging import JudgeFields, Jury, prepare_judge
 from .jury import seated
+from .report import draw
 from .score.imported import IMPORTED
 from .scoring import RULES, chosen_scorer, score_by_rules, scored, write_report
 from .text.cache import Notify, Progress
@@ -88,7 +89,9 @@ async def ascore_run(
                 score_by_rules(folder)
             if judges is not None:
                 scorer, judged = await judges.judge(folder)
-            return TaskResult(folder=folder.path, report=write_report(folder, scorer), asked=0, judged=judged)
+            report = write_report(folder, scorer)
+            files = draw(folder, report, notify=notify)
+            return TaskResult(folder=folder.path, report=report, asked=0, judged=judged, files=files)
 
 
 def score_run(run: str | Path, *, notify: Notify | None = None, **settings: Any) -> TaskResult:

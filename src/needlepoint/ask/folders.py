@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 
@@ -62,3 +63,19 @@ def is_name(name: str) -> bool:
     """Whether a file of a run folder may be called so: below it, visible, on every system."""
     parts = name.split("/")
     return not re.search(r"[\\:\0]", name) and not any(not part or part.startswith(".") for part in parts)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The file `path`, whole or not at all: written beside its place, and moved there. Raises OSError."""
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise

@@ -12,7 +12,6 @@ writes at a time; any number may read meanwhile.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
@@ -23,7 +22,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 from ..errors import InputError, OutputError, UsageError
 from ..types import Outcome, Reply, Score, Trial
-from .folders import RUN, find_run, is_name, new_folder, slug
+from .folders import RUN, find_run, is_name, new_folder, slug, write_whole
 from .journal import Journal, Line, broken_line, parse_line, read_lines
 from .lock import FolderLock
 from .plain import hide, hide_deep, is_telling, spellings
@@ -261,17 +260,9 @@ class RunFolder:
         if not is_name(name):
             raise UsageError(f"{name!r} is not a name for a file in a run folder.")
         path = self.path / name
-        draft = path.with_name(f".{path.name}.part")
         try:
-            path.parent.mkdir(exist_ok=True)
-            with draft.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
+            write_whole(path, data)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink()
             raise OutputError(f"Cannot write {path}: {error.strerror or error}. {self._way_out}") from None
         return path
 

@@ -37,6 +37,8 @@ def evaluate(flags: Mapping[str, Any], *, config_file: str | None, as_json: bool
         print(json.dumps(result.report, ensure_ascii=False, indent=2))
     else:
         show_report(result.report)
+    for file in result.files:
+        notify(f"Made: {file}")
     notify(f"Run folder: {result.folder}")
     return _exit_code(result)
 

@@ -40,6 +40,7 @@ def import_files(
         if not as_json:
             show_report(result.report)
         notify(f"Run folder: {result.folder}")
+        notify(f"Its pictures and page: needlepoint report {result.folder}")
 
 
 def _scale(text: str) -> Scale:

@@ -37,6 +37,8 @@ def score_again(run: str, flags: Mapping[str, Any], *, config_file: str | None, 
         print(json.dumps(result.report, ensure_ascii=False, indent=2))
     else:
         show_report(result.report)
+    for file in result.files:
+        notify(f"Made anew: {file}")
     notify(f"Run folder: {result.folder}")
     return exit_code(result)
 

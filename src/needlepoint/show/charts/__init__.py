@@ -1,9 +1,10 @@
 """Charts: one Vega-Lite spec each, from a report. PNG, SVG and whoever else draws take the same spec."""
 
 from ..labels import Lang
-from .collection import CHARTS, heatmap_specs, specs_of, specs_of_several
+from .collection import CHARTS, FILES, Spec, heatmap_specs, specs_of, specs_of_several
 from .curves import accuracy_spec, position_spec
 from .difference import difference_spec
+from .fonts import chinese_font
 from .heatmap import heatmap_spec
 from .multiples import accuracy_of_runs_spec, multiples_spec, overview_spec
 from .needles import recall_spec
@@ -14,11 +15,14 @@ from .theme import ChartLook, Theme, config
 
 __all__ = [
     "CHARTS",
+    "FILES",
     "ChartLook",
     "Lang",
+    "Spec",
     "Theme",
     "accuracy_of_runs_spec",
     "accuracy_spec",
+    "chinese_font",
     "config",
     "difference_spec",
     "heatmap_spec",

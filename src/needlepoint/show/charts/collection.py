@@ -25,8 +25,11 @@ _OF_ONE: Mapping[str, tuple[str, Callable[[Mapping[str, Any], ChartLook | None],
     "tokens": ("tokens_by_length", tokens_spec),
     "recall": ("recall_of_needles", recall_spec),
 }
+_HEATMAP = "needle_haystack_heatmap"
 CHARTS = ("heatmap", *_OF_ONE)
 """What a run has charts of. A report that knows nothing of a thing has no chart of it."""
+FILES: Mapping[str, str] = {"heatmap": f"{_HEATMAP}_", **{key: name for key, (name, _) in _OF_ONE.items()}}
+"""What the names of a chart's files begin with."""
 
 
 def specs_of(
@@ -37,7 +40,7 @@ def specs_of(
     if "heatmap" in which:
         for subset in subsets_of(report):
             name = str(subset.get("name") or "all")
-            found[_free(f"needle_haystack_heatmap_{file_name(name)}", found)] = heatmap_spec(report, name, look)
+            found[_free(f"{_HEATMAP}_{file_name(name)}", found)] = heatmap_spec(report, name, look)
     for key, (name, make) in _OF_ONE.items():
         if key in which and (spec := make(report, look)) is not None:
             found[name] = spec
@@ -55,7 +58,7 @@ def specs_of_several(runs: Runs, look: ChartLook | None = None) -> dict[str, Spe
     names = [str(row.get("name") or "all") for report in runs.values() for row in records(report.get("subsets"))]
     for subset in dict.fromkeys(names):
         made = {
-            "needle_haystack_heatmaps": multiples_spec(runs, subset, look),
+            f"{_HEATMAP}s": multiples_spec(runs, subset, look),
             "accuracy_by_length": accuracy_of_runs_spec(runs, subset, look),
         }
         if len(runs) == 2:

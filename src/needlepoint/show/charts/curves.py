@@ -121,8 +121,8 @@ def curve_spec(
 
 
 def heading(report: Mapping[str, Any], key: str, look: ChartLook) -> str:
-    """`Accuracy by context length · gpt-4`, or the user's own title."""
-    return look.title if look.title is not None else f"{word(key, look.lang)} · {model_name(report)}"
+    """`Accuracy by context length · gpt-4`, or with the user's own title behind it."""
+    return f"{word(key, look.lang)} · {look.title if look.title is not None else model_name(report)}"
 
 
 def _datum(name: str, place: float, at: str, one: Square, lang: Lang) -> Spec:

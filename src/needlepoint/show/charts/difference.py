@@ -62,8 +62,8 @@ def difference_spec(
     if look.numbers and grid.cell_wide >= 26:
         layers.append(_numbers(values, grid))
     name = subset_name(_subset(after, subset))
-    versus = word("difference_title", look.lang, a=a, b=b)
-    title = look.title if look.title is not None else f"{versus} · {subset_label(name, look.lang)}"
+    versus = look.title if look.title is not None else word("difference_title", look.lang, a=a, b=b)
+    title = f"{versus} · {subset_label(name, look.lang)}"
     changes = [row["difference"] for row in values]
     said = [
         word("mean_difference", look.lang, points=_signed(sum(changes) / len(changes))),

@@ -25,7 +25,7 @@ _EACH, _HIGH, _GAP = 640, 190, 34
 def multiples_spec(runs: Runs, subset: str, look: ChartLook | None = None) -> Spec | None:
     """A small heatmap of one subset for each run; None where not one has a cell."""
     look = look or ChartLook()
-    title = f"{word('haystack', look.lang)} · {subset_label(name_for_people(subset), look.lang)}"
+    title = f"{look.title or word('haystack', look.lang)} · {subset_label(name_for_people(subset), look.lang)}"
     return panels_spec({name: _subset(report, subset) for name, report in runs.items()}, title, look)
 
 
@@ -33,7 +33,7 @@ def overview_spec(report: Mapping[str, Any], look: ChartLook | None = None) -> S
     """All subsets of one run side by side; None where not one has a cell."""
     look = look or ChartLook()
     rows = {subset_label(subset_name(row), look.lang): row for row in subsets_of(report)}
-    title = f"{word('haystack', look.lang)} · {model_name(report)}"
+    title = look.title or f"{word('haystack', look.lang)} · {model_name(report)}"
     return panels_spec(rows, title, look, said=result_clauses(report, look.lang))
 
 
@@ -44,7 +44,6 @@ def panels_spec(
     rows = {name: row for name, row in rows.items() if squares(row)}
     if not rows:
         return None
-    title = look.title if look.title is not None else title
     lengths = sorted({one.length for row in rows.values() for one in squares(row)})
     depths = sorted({one.depth for row in rows.values() for one in squares(row)})
     columns = min(len(rows), 2 if len(rows) in (2, 4) else 3)
@@ -96,8 +95,8 @@ def accuracy_of_runs_spec(runs: Runs, subset: str, look: ChartLook | None = None
     scale, axis = length_axis(lengths, WIDTH, word("length", look.lang))
     x = {"field": "place", "type": "quantitative", "scale": scale, "axis": axis}
     rows = {name: [(float(one.length), length_label(one.length), one) for one in line] for name, line in found.items()}
-    own = f"{word('accuracy_by_length', look.lang)} · {subset_label(name_for_people(subset), look.lang)}"
-    title = look.title if look.title is not None else own
+    parts = [word("accuracy_by_length", look.lang), *([look.title] if look.title is not None else [])]
+    title = " · ".join([*parts, subset_label(name_for_people(subset), look.lang)])
     return curve_spec({name: line for name, line in rows.items() if line}, x, look, title)
 
 

@@ -48,7 +48,7 @@ _DARK_SERIES = ("#8aa6f0", "#f0a860", "#6fcbbb", "#dd92c2", "#b5b5b5", "#c9ab74"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLook:
-    """What a user may choose of a chart. `title` goes before the one that the chart would have."""
+    """What a user may choose of a chart. `title` stands for the model's name, or for both of two."""
 
     lang: Lang = "en"
     scale: Scale = "default"
