@@ -36,6 +36,10 @@ def test_every_flag_of_eval_is_in_its_pages_and_no_other() -> None:
     assert flags_in("eval.md") <= flags_of("eval")
 
 
+def test_every_flag_of_compare_is_in_its_page_and_no_other() -> None:
+    assert flags_in("compare.md") == flags_of("compare")
+
+
 def test_every_flag_of_import_is_in_its_page_and_no_other() -> None:
     assert flags_in("import.md") == flags_of("import")
 

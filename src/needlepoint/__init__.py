@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import NeedlepointError
 
 if TYPE_CHECKING:
+    from .comparison import CompareResult, compare
     from .config import TaskConfig
     from .evaluation import TaskResult, arun_task, run_task
     from .importing import import_results
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CompareResult",
     "NeedlepointError",
     "Plan",
     "Prompt",
@@ -32,6 +34,7 @@ __all__ = [
     "__version__",
     "arun_task",
     "ascore_run",
+    "compare",
     "import_results",
     "make_report",
     "prompts",
@@ -39,6 +42,8 @@ __all__ = [
     "score_run",
 ]
 _HOMES = {
+    "CompareResult": "comparison",
+    "compare": "comparison",
     "Plan": "plan.task",
     "Prompt": "plan.prompt",
     "TaskConfig": "config",

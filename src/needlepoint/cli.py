@@ -20,7 +20,7 @@ _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 
 _NUMBERS = frozenset(
     "needle_count replicates repeats seed limit max_tokens eval_batch_size concurrency max_model_len timeout "
-    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached threshold "
+    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached threshold fail_under "
     "judge_repeats judge_price_in judge_price_out judge_worker_num".split()
 )
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -156,6 +156,7 @@ def eval_(
     report: flags.Report = None,
     lang: flags.Lang = None,
     palette: flags.Palette = None,
+    fail_under: flags.FailUnder = None,
     config: flags.Config = None,
     verify: flags.Verify = False,
     json_: flags.ReportJson = False,
@@ -218,6 +219,46 @@ def score_(
     from .commands.score import score_again
 
     raise typer.Exit(score_again(run, given, config_file=config, rows=rows, as_json=json_))
+
+
+@app.command("compare", cls=flags.Grouped, short_help="Is one run worse than another?")
+def compare_(
+    runs: Annotated[
+        list[str], typer.Argument(help="Run folders; the first is what the others are measured by.", metavar="A B...")
+    ],
+    unpaired: flags.Unpaired = False,
+    scorer: flags.Scorer = None,
+    margin: flags.Margin = None,
+    fail_if_worse: flags.FailIfWorse = None,
+    max_lost: flags.MaxLost = None,
+    summary: flags.Summary = None,
+    out: flags.SummaryOut = None,
+    flips: flags.Flips = None,
+    seed: flags.FlipSeed = None,
+    json_: flags.CompareJson = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Compare runs on the same questions: is B worse than A, by how much, where, and could it have been seen?
+
+    With --fail-if-worse it is a gate for CI: exit code 1 where B is worse, or lost trials that A measured.
+    """
+    from .commands.compare import compare_runs
+
+    raise typer.Exit(
+        compare_runs(
+            runs,
+            unpaired=unpaired,
+            scorer=scorer,
+            margin=margin,
+            fail_if_worse=fail_if_worse,
+            max_lost=max_lost,
+            flips=_number(flips),
+            seed=_number(seed),
+            summary=summary,
+            out=out,
+            as_json=json_,
+        )
+    )
 
 
 @app.command(short_help="Check an endpoint: can it be measured?")

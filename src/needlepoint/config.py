@@ -280,6 +280,7 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
     batch_results: Text | None = None
     threshold: Annotated[float | None, BeforeValidator(share)] = None
     preset: Annotated[str, one_of("preset", PRESETS)] | None = None
+    fail_under: Annotated[float | None, BeforeValidator(share)] = None
 
     @classmethod
     def _prepared(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 WHAT, TEXT, FACTS, TOKENS, AMOUNT, OUTPUT = "What", "Text", "Facts", "Tokens", "Amount", "Output"
-ASK, PACE, SCORING, RUN = "Asking", "Pace and price", "Scoring", "Run"
+ASK, PACE, SCORING, RUN, BARS = "Asking", "Pace and price", "Scoring", "Run", "Bars"
 
 
 class Grouped(TyperCommand):
@@ -116,6 +116,9 @@ BatchResults = Annotated[
 ReportJson = Annotated[bool, _option(RUN, None, "Print report.json instead of tables.", "--json")]
 Threshold = Annotated[str | None, _option(RUN, "SHARE", "Accuracy that the effective length holds; 0.85 if not given.")]
 Preset = Annotated[str | None, _option(RUN, "NAME", "ruler: 0.856; nolima: 0.85 of the score at the shortest length.")]
+FailUnder = Annotated[
+    str | None, _option(RUN, "SHARE", "Exit with 1 where the score is below this, such as 0.95, or coverage is lost.")
+]
 Config = Annotated[str | None, _option(RUN, "FILE", "TOML file with settings under these names.", "--config", "-c")]
 
 Score = Annotated[str | None, _option(SCORING, "HOW", "rules, judge or both; rules where no judge is named.")]
@@ -184,3 +187,26 @@ ReportOut = Annotated[
     _option(OUTPUT, "DIR", "Folder for the files; else the run's own, or one beside the first run.", "--out", "-o"),
 ]
 OpenPage = Annotated[bool, _option(OUTPUT, None, "Open the page in the browser.", "--open")]
+
+Unpaired = Annotated[
+    bool, _option(WHAT, None, "Take them as separate samples, where they asked different prompts.", "--unpaired")
+]
+Scorer = Annotated[
+    str | None, _option(WHAT, "NAME", "Scoring that all are compared on: rules, judge, ...; their own if it is one.")
+]
+Margin = Annotated[str | None, _option(BARS, "SHARE", "Ask whether they are alike within this, such as 0.02 or 2%.")]
+FailIfWorse = Annotated[
+    str | None, _option(BARS, "SHARE", "Exit with 1 on a drop of this or more, where it is more than chance; 0: any.")
+]
+MaxLost = Annotated[
+    str | None, _option(BARS, "SHARE", "Share of the first run's trials that may be lost; none where not given.")
+]
+Flips = Annotated[str | None, _option(OUTPUT, "N", "Flipped answers to show; 6 in the terminal, 20 in Markdown.")]
+Summary = Annotated[str | None, _option(OUTPUT, "FORMAT", "md for a pull request, or junit for CI.")]
+SummaryOut = Annotated[
+    str | None, _option(OUTPUT, "FILE", "Write the summary here; - for stdout, where it goes else.", "--out", "-o")
+]
+CompareJson = Annotated[bool, _option(OUTPUT, None, "Print everything that was found as JSON.", "--json")]
+FlipSeed = Annotated[
+    str | None, _option(OUTPUT, "N", "Decides the draws of a test with too many ways to count; 0.", "--seed")
+]

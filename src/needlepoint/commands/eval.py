@@ -12,6 +12,7 @@ from typing import Any
 from ..ask.progress import RunnerState
 from ..config import TaskConfig
 from ..evaluation import Forecast, TaskResult, arun_task, forecast
+from ..learn.gate import shortfall
 from ..show.console import downloads, notify, out_console
 from ..show.live import Live
 from ..show.table import show_report
@@ -40,15 +41,20 @@ def evaluate(flags: Mapping[str, Any], *, config_file: str | None, as_json: bool
     for file in result.files:
         notify(f"Made: {file}")
     notify(f"Run folder: {result.folder}")
-    return _exit_code(result)
+    return _exit_code(result, config.fail_under)
 
 
-def _exit_code(result: TaskResult) -> int:
+def _exit_code(result: TaskResult, bar: float | None) -> int:
     if result.stopped is not None:
         left = result.report["planned"] - result.report["overall"]["n"]
         notify(f"{result.stopped.rstrip('.')}. {left:,} questions are left; go on with: --resume {result.folder}")
         return 128 + signal.SIGINT if result.stop_kind == "user" else 3
-    return exit_code(result)
+    code = exit_code(result)
+    missed = None if code or bar is None else shortfall(result.report, bar)
+    if missed is None:
+        return code
+    notify(f"FAILED --fail-under {bar:g}: {missed.says}.")
+    return 1
 
 
 def _show_forecast(found: Forecast, *, as_json: bool) -> None:

@@ -7,12 +7,11 @@ import json
 import signal
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from ..errors import OutputError, UsageError
+from ..errors import UsageError
 from ..evaluation import TaskResult
-from ..fields import user_path
+from ..files import checked_target, write_whole
 from ..rescoring import ScoreConfig, ascore_run, rows_text
 from ..show.console import downloads, notify
 from ..show.table import show_report
@@ -23,13 +22,13 @@ def score_again(run: str, flags: Mapping[str, Any], *, config_file: str | None, 
     """What the command does; returns its exit code."""
     if as_json and rows == "-":
         raise UsageError("--json and --rows - both want standard output. Write one of them to a file.")
-    out = None if rows is None or rows == "-" else _checked(user_path(rows))
+    out = None if rows is None or rows == "-" else checked_target(rows, "--rows")
     known = dict.fromkeys([*ScoreConfig.model_fields, "judge_model_args", "judge_strategy"])
     config = ScoreConfig.of(settings_from(flags, known, file=config_file))
     with downloads() as progress:
         result = asyncio.run(ascore_run(run, config, notify=notify, progress=progress, interrupts=True))
     if out is not None:
-        _write(out, result.folder)
+        write_whole(out, rows_text(result.folder))
     if rows == "-":
         for line in rows_text(result.folder):
             sys.stdout.write(line)
@@ -55,23 +54,3 @@ def exit_code(result: TaskResult) -> int:
         notify("Not one answer could be measured: see the outcomes above for the reason.")
         return 3
     return 0
-
-
-def _checked(path: Path) -> Path:
-    if path.is_dir():
-        raise OutputError(f"Cannot write {path}: it is a folder. Give --rows a file.")
-    if not path.parent.is_dir():
-        raise OutputError(f"Cannot write {path}: there is no folder {path.parent}.")
-    return path
-
-
-def _write(path: Path, run: Path) -> None:
-    """The rows, whole or not at all."""
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        with draft.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(rows_text(run))
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OutputError(f"Cannot write {path}: {error.strerror or error}.") from None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ask.trials import recipe_id
+from ..learn.pairing import pair_key
 from ..types import Needle, Reply, Score, Trial
 from .visible import visible
 
@@ -54,7 +54,7 @@ def trial_columns(
     most: int = MOST_TRIALS,
     text_bytes: int = TEXT_BYTES,
 ) -> dict[str, Any]:
-    """Columns of equal length; `{"all": value}` where every trial has the same. With `paired`, the recipe's id."""
+    """Columns of equal length; `{"all": value}` where every trial has the same. `paired`: what pairs it."""
     kept = chosen(list(rows), most)
     longest = _longest([(reply, score) for _, reply, score in kept], text_bytes)
     needle_sets: dict[tuple[Needle, ...], int] = {}
@@ -72,7 +72,7 @@ def trial_columns(
         found = excerpts.get(trial.prompt_sha256) if trial.prompt_sha256 else None
         row["excerpts"] = found and [[texts.number(e.before), texts.number(e.after)] for e in found]
         if paired:
-            row["recipe"] = recipe_id(trial) if trial.prompt_sha256 else None
+            row["recipe"] = pair_key(trial) if trial.prompt_sha256 else None
         for name, value in row.items():
             columns.setdefault(name, []).append(value)
     sets = [

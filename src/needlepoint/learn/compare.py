@@ -1,0 +1,251 @@
+"""One run against another on the same questions: is it worse, by how much, where, and could it have been seen? Pure.
+
+Only questions that both runs measured enter the difference; what one of them lost is coverage, and stands beside it.
+Repeats of a prompt are averaged into one question. From `FEWEST_TEXTS` texts on the unit is the text, so that the
+p value speaks of other texts, too; with fewer it is the question, and it speaks of these. docs/methods.md has it all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .change import Comparison, CoverageChange, Equivalence, Flip, LostAt, Side, Sight
+from .intervals import LEVEL, Over
+from .paired import Shift, mcnemar_mid_p, shift_of_texts, shift_of_trials, sign_flips
+from .pairing import Pair, Pairing, Row, question_of
+from .parts import Method, Part, Where, parts_of
+from .power import Design
+from .tally import Cluster, measured
+
+FEWEST_TEXTS = 8
+"""With fewer, sign flips of texts cannot tell a change that questions tell well."""
+NOT_ASKED = "not_asked"
+_EQUIVALENCE_LEVEL = 0.9
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """One prompt that both measured, with its mean scores over repeats."""
+
+    text: Cluster
+    subset: str
+    length: int
+    depth: float
+    one: float
+    other: float
+
+    @property
+    def change(self) -> float:
+        return self.other - self.one
+
+    @property
+    def place(self) -> tuple[str, int, float]:
+        return self.subset, self.length, self.depth
+
+
+def compare_pairs(
+    pairing: Pairing,
+    *,
+    names: tuple[str, str],
+    scorer: str,
+    margin: float | None = None,
+    wanted: float | None = None,
+    seed: int = 0,
+    notes: Iterable[str] = (),
+) -> Comparison:
+    """The second run of a pairing against the first. `wanted` is a drop to say the price of."""
+    both = [pair for pair in pairing.pairs if _value(pair.one) is not None and _value(pair.other) is not None]
+    questions = _questions(both)
+    parts = parts_of(questions, lambda one: one.place, lambda some, where: _part(some, where, seed))
+    shift = None if parts.whole is None else _shift(questions, parts.whole.over)
+    flips = [_flip(pair) for pair in both if abs(_change(pair)) > _TINY]
+    return Comparison(
+        one=names[0],
+        other=names[1],
+        paired=True,
+        scorer=scorer,
+        texts=len({question.text for question in questions}),
+        parts=parts,
+        coverage=_coverage(pairing),
+        flips=tuple(sorted(flips, key=lambda flip: flip.change)),
+        equivalence=None if shift is None else equivalence(shift.interval, margin),
+        sight=None if shift is None else _sight(questions, shift, wanted),
+        notes=tuple(notes),
+    )
+
+
+def equivalence(interval: Callable[[float], tuple[float, float]], margin: float | None) -> Equivalence | None:
+    """Whether both are alike within a margin; None where none is given."""
+    return None if margin is None else Equivalence(margin=margin, interval=interval(_EQUIVALENCE_LEVEL))
+
+
+# --- the difference ---------------------------------------------------------------------------------------------------
+
+
+def _questions(pairs: Iterable[Pair]) -> list[_Question]:
+    repeats: dict[Hashable, list[Pair]] = {}
+    for pair in pairs:
+        repeats.setdefault(question_of(pair.trial), []).append(pair)
+    return [
+        _Question(
+            text=(some[0].trial.subset, some[0].trial.replicate),
+            subset=some[0].trial.subset,
+            length=some[0].trial.context_length,
+            depth=some[0].trial.depth_percent,
+            one=_mean([_value(pair.one) or 0.0 for pair in some]),
+            other=_mean([_value(pair.other) or 0.0 for pair in some]),
+        )
+        for some in repeats.values()
+    ]
+
+
+def _part(questions: Sequence[_Question], where: Where, seed: int) -> Part | None:
+    if not questions:
+        return None
+    changes = [question.change for question in questions]
+    lost, gained = sum(change < -_TINY for change in changes), sum(change > _TINY for change in changes)
+    texts = _by_text(questions)
+    over: Over = "texts" if len(texts) >= FEWEST_TEXTS and _strata(texts) else "trials"
+    method: Method = "sign_flips"
+    if over == "texts" and len(texts) < len(questions):
+        sums = [math.fsum(question.change for question in text) for text in texts.values()]
+        p_value = sign_flips(sums, seed=seed)
+    elif _is_right_or_wrong(changes):
+        p_value, method = mcnemar_mid_p(lost, gained), "mcnemar_mid_p"
+    else:
+        p_value = sign_flips(changes, seed=seed)
+    return Part(
+        where=where,
+        n=len(questions),
+        one=_mean([question.one for question in questions]),
+        other=_mean([question.other for question in questions]),
+        difference=_mean(changes),
+        interval=_shift(questions, over).interval(LEVEL),
+        p_value=p_value,
+        lost=lost,
+        gained=gained,
+        over=over,
+        method=method,
+    )
+
+
+def _shift(questions: Sequence[_Question], over: Over) -> Shift:
+    """The mean change with its error; that of texts where several questions share one."""
+    texts = _by_text(questions)
+    if over != "texts" or len(texts) == len(questions):
+        return shift_of_trials([question.change for question in questions])
+    return shift_of_texts(
+        [[[question.change for question in text] for text in stratum] for stratum in _strata(texts) or ()]
+    )
+
+
+def _by_text(questions: Iterable[_Question]) -> dict[Cluster, list[_Question]]:
+    texts: dict[Cluster, list[_Question]] = {}
+    for question in questions:
+        texts.setdefault(question.text, []).append(question)
+    return texts
+
+
+def _strata(texts: dict[Cluster, list[_Question]]) -> list[list[list[_Question]]] | None:
+    """Subset → text → questions; None where a subset has one text only, and so no spread."""
+    strata: dict[str, list[list[_Question]]] = {}
+    for (subset, _), text in texts.items():
+        strata.setdefault(subset, []).append(text)
+    return list(strata.values()) if all(len(stratum) > 1 for stratum in strata.values()) else None
+
+
+def _is_right_or_wrong(changes: Iterable[float]) -> bool:
+    return all(abs(abs(change) - round(abs(change))) < _TINY for change in changes)
+
+
+def _sight(questions: Sequence[_Question], shift: Shift, wanted: float | None) -> Sight:
+    """What these questions can see, if as many answers flip without a change as flip back here."""
+    changes = [question.change for question in questions]
+    bad = math.fsum(change * change for change in changes if change < 0)
+    good = math.fsum(change * change for change in changes if change > 0)
+    design = Design(
+        n=len(changes),
+        churn=min(bad, good) / len(changes),
+        effect=shift.effect,
+        df=shift.df,
+        exact=_is_right_or_wrong(changes),
+    )
+    return Sight(
+        n=len(changes),
+        drop=design.visible_drop(),
+        churn=design.churn,
+        wanted=wanted or None,
+        needed=design.trials_needed(wanted) if wanted else None,
+    )
+
+
+# --- coverage and flips -----------------------------------------------------------------------------------------------
+
+
+def _coverage(pairing: Pairing) -> CoverageChange:
+    one = other = regained = 0
+    reasons: Counter[str] = Counter()
+    of: Counter[tuple[str, int]] = Counter()
+    gone: Counter[tuple[str, int]] = Counter()
+    found: list[tuple[Row, Row | None]] = [(pair.one, pair.other) for pair in pairing.pairs]
+    found += [(row, None) for row in pairing.only_one]
+    for first, second in found:
+        had = _value(first) is not None
+        has = second is not None and _value(second) is not None
+        at = first[0].subset, first[0].context_length
+        one += had
+        other += has
+        of[at] += had
+        regained += has and not had
+        if had and not has:
+            gone[at] += 1
+            reasons[NOT_ASKED if second is None else second[2].outcome] += 1
+    return CoverageChange(
+        asked=len(found),
+        one=one,
+        other=other,
+        lost=gone.total(),
+        regained=regained,
+        reasons=dict(reasons.most_common()),
+        lengths=tuple(
+            LostAt(subset=at[0], context_length=at[1], lost=gone[at], of=of[at]) for at in sorted(of) if gone[at]
+        ),
+    )
+
+
+def _flip(pair: Pair) -> Flip:
+    trial = pair.trial
+    return Flip(
+        subset=trial.subset,
+        context_length=trial.context_length,
+        depth_percent=trial.depth_percent,
+        replicate=trial.replicate,
+        repeat=trial.repeat,
+        trial=trial.id,
+        question=trial.question,
+        expected=trial.answers,
+        change=round(_change(pair), 6),
+        one=_side(pair.one),
+        other=_side(pair.other),
+    )
+
+
+def _side(row: Row) -> Side:
+    _, reply, score = row
+    return Side(outcome=score.outcome, score=score.score, answer=reply.text, reason=score.reason)
+
+
+def _change(pair: Pair) -> float:
+    return (_value(pair.other) or 0.0) - (_value(pair.one) or 0.0)
+
+
+def _value(row: Row) -> float | None:
+    return measured(row[2])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,90 @@
+"""A comparison as Markdown, as GitHub and GitLab show it: for a job's summary or a pull request. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..learn.change import Comparison, Flip
+from ..learn.gate import Gate, Shortfall
+from ..learn.parts import Part
+from .markdown import code, escaped
+from .verdict import chance_words, details, flip_place, gate_words, most_telling, part_name, points, verdict
+from .words import percent
+
+_LONGEST_ANSWER = 240
+
+
+def comparison_markdown(
+    comparisons: Sequence[tuple[Comparison, Sequence[Shortfall]]], *, gate: Gate | None = None, most_flips: int = 20
+) -> str:
+    """A section for each comparison."""
+    return "\n".join(line for found, short in comparisons for line in _section(found, short, gate, most_flips))
+
+
+def _section(found: Comparison, shortfalls: Sequence[Shortfall], gate: Gate | None, most_flips: int) -> Iterator[str]:
+    mark = "" if gate is None else "❌ " if shortfalls else "✅ "
+    yield f"### {mark}{code(found.other)} against {code(found.one)}"
+    yield ""
+    yield f"**{escaped(verdict(found))}**"
+    yield ""
+    if (told := gate_words(gate, shortfalls)) is not None:
+        yield escaped(told)
+        yield ""
+    if found.whole is not None:
+        yield from _table(found)
+        yield ""
+    for line in details(found):
+        yield f"- {escaped(line)}"
+    yield ""
+    yield from _flips(found, most_flips)
+
+
+def _table(found: Comparison) -> Iterator[str]:
+    heads = ["", "questions", "A", "B", "points", "95 % interval", "p", *(("lost", "gained") if found.paired else ())]
+    yield f"| {' | '.join(heads)} |"
+    yield f"|---|{'---:|' * (len(heads) - 1)}"
+    for subset in found.parts.subsets:
+        yield _row(subset, found.paired)
+        for part in found.parts.lengths:
+            if part.where.subset == subset.where.subset:
+                yield _row(part, found.paired)
+    if found.whole is not None and len(found.parts.subsets) != 1:
+        yield _row(found.whole, found.paired)
+
+
+def _row(part: Part, paired: bool) -> str:
+    strong = "**" if part.is_notable and part.where.context_length is not None else ""
+    cells = [
+        code(part_name(part)),
+        f"{part.n:,}",
+        percent(part.one),
+        percent(part.other),
+        f"{strong}{points(part.difference)}{strong}",
+        f"{points(part.interval[0])} to {points(part.interval[1])}",
+        chance_words(part.p_value).removeprefix("p = ").removeprefix("p "),
+    ]
+    if paired:
+        cells += [f"{part.lost or 0:,}", f"{part.gained or 0:,}"]
+    return f"| {' | '.join(cells).replace('| < ', '| &lt; ')} |"
+
+
+def _flips(found: Comparison, most: int) -> Iterator[str]:
+    told = most_telling(found, most)
+    if not told:
+        return
+    some = f", {len(told):,} of them here" if len(told) < len(found.flips) else ""
+    yield "<details>"
+    yield f"<summary>Flipped: {len(found.lost):,} lost, {len(found.gained):,} gained{some}</summary>"
+    yield ""
+    yield "| | where | A | B |"
+    yield "|---|---|---|---|"
+    for flip in told:
+        yield _flip(flip)
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _flip(flip: Flip) -> str:
+    sides = [f"{escaped(side.outcome)}: {code(side.answer, _LONGEST_ANSWER)}" for side in (flip.one, flip.other)]
+    return f"| {'lost' if flip.change < 0 else 'gained'} | {code(flip_place(flip))} | {' | '.join(sides)} |"
