@@ -10,18 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .ask.batch import custom_id, read_batch_results
 from .ask.budget import Budget, Estimate, estimate
-from .ask.files import FilePrompt
 from .ask.interrupts import install_interrupts
-from .ask.runner import Job, Runner, RunnerState, RunResult
+from .ask.runner import RunnerState, RunResult
 from .ask.settings import RunSettings, refuse_imported
 from .ask.store import RunFolder, settings_of
-from .ask.trials import trial_of
-from .config import DATASETS, TaskConfig
+from .asking import Asking, Watcher, trial_for
+from .config import TaskConfig
 from .errors import NeedlepointError
 from .fields import user_path
 from .jury import SeatedJury, seated
@@ -36,7 +35,6 @@ from .learn.results import (
     row_result,
     subset_result,
 )
-from .plan.prompt import Prompt
 from .plan.task import Plan
 from .prepare import Prepared, Prompts, key_of, prepared, unasked
 from .reporting import formats_here
@@ -49,18 +47,6 @@ from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
 if TYPE_CHECKING:
     import pandas
     import polars
-
-
-class Watcher(Protocol):
-    """Someone who looks on while a model is asked: the live grid, or nobody."""
-
-    def begin(self, cells: list[Cell]) -> None: ...
-    def restored(self, trial: Trial, score: Score) -> None: ...
-    def started(self, trial: Trial) -> None: ...
-    def finished(self, trial: Trial, reply: Reply, score: Score) -> None: ...
-    def state(self, state: RunnerState, cost: float | None) -> None: ...
-    def note(self, text: str) -> None: ...
-    def end(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +171,8 @@ async def arun_task(
         if config.batch_results is not None:
             return await _read_batch(config, watcher, secrets, judges, notify=notify, progress=progress)
         async with prepared(config, notify=notify, progress=progress) as ready:
-            settings = _settings(config, ready.prompts, ready.planned, ready.endpoint, ready.sampling)
-            with _folder(config, settings, secrets) as folder:
+            settings = run_settings(config, ready.prompts, ready.planned, ready.endpoint, ready.sampling)
+            with opened_folder(config, settings, secrets) as folder:
                 return await _run(config, ready, folder, watcher, judges, interrupts=interrupts, notify=notify)
 
 
@@ -230,7 +216,7 @@ class Forecast:
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
-def _settings(
+def run_settings(
     config: TaskConfig, prompts: Prompts, planned: Endpoint, endpoint: Endpoint, sampling: Sampling
 ) -> RunSettings:
     corpora: dict[str, object] = {}
@@ -256,7 +242,7 @@ def _settings(
 
 
 @contextlib.contextmanager
-def _folder(config: TaskConfig, settings: RunSettings, secrets: list[str]) -> Iterator[RunFolder]:
+def opened_folder(config: TaskConfig, settings: RunSettings, secrets: list[str]) -> Iterator[RunFolder]:
     if config.use_cache is not None:
         with RunFolder.open(user_path(config.use_cache), for_writing=True, secrets=secrets) as folder:
             folder.resume(settings)
@@ -277,44 +263,17 @@ async def _run(
     interrupts: bool,
     notify: Notify | None,
 ) -> TaskResult:
-    spent = _spent(folder, config)
-    budget = Budget(prices=config.token_prices(), max_cost=config.max_cost, max_tokens=config.max_tokens_total, **spent)
-
-    def jobs() -> Iterator[Job]:
-        for prompt in ready.prompts:
-            trial = _trial(config, prompt, ready.planned, ready.sampling)
-            entry = folder.latest(trial)
-            if entry is not None:
-                score = rules.score(entry.trial, entry.reply)
-                if folder.is_settled(trial, score.outcome):
-                    watcher.restored(entry.trial, score)
-                    continue
-            watcher.started(trial)
-            yield Job(trial, prompt)
-
-    def on_reply(job: Job, reply: Reply) -> None:
-        folder.append(job.trial, reply)
-        watcher.finished(job.trial, reply, rules.score(job.trial, reply))
-
-    runner = Runner(
-        ready.model,
-        ready.sampling,
-        config.runner(),
-        on_reply=on_reply,
-        budget=budget,
-        limit_tokens=ready.endpoint.limit_tokens if ready.planned.proven else None,
-        on_state=lambda state: watcher.state(state, budget.cost),
-    )
+    asking = Asking(config, ready, folder, watcher)
     places = list(ready.prompts.places())
     watcher.begin(places)
     try:
-        with install_interrupts(runner) if interrupts else contextlib.nullcontext():
-            found = await runner.run(jobs(), total=len(places))
+        with install_interrupts(asking.runner) if interrupts else contextlib.nullcontext():
+            found = await asking.ask(ready.prompts, total=len(places))
         for note in ready.prompts.notes:
             watcher.note(note)
     finally:
         watcher.end()
-    return await _ended(config, ready.prompts, len(places), folder, found, budget, judges, notify=notify)
+    return await ended(config, ready.prompts, len(places), folder, found, asking.budget, judges, notify=notify)
 
 
 async def _read_batch(
@@ -329,11 +288,11 @@ async def _read_batch(
     """The run that a provider's batch was: its answers taken from a file, nobody asked."""
     prompts, planned = unasked(config, notify=notify, progress=progress)
     sampling = config.sampling()
-    settings = _settings(config, prompts, planned, planned, sampling)
-    with _folder(config, settings, secrets) as folder:
+    settings = run_settings(config, prompts, planned, planned, sampling)
+    with opened_folder(config, settings, secrets) as folder:
         trials: dict[str, Trial] = {}
         for number, prompt in enumerate(prompts):
-            trials[custom_id(prompt, number)] = _trial(config, prompt, planned, sampling)
+            trials[custom_id(prompt, number)] = trial_for(config, prompt, planned, sampling)
         answers = read_batch_results(user_path(config.batch_results or ""), trials)
         asked = 0
         for name, reply in answers:
@@ -342,14 +301,10 @@ async def _read_batch(
         for note in answers.notes():
             watcher.note(note)
         found = RunResult(asked=asked, failed=0, overflow=0, unfinished=0, requests=0, elapsed_s=0.0)
-        return await _ended(config, prompts, len(trials), folder, found, None, judges, notify=notify)
+        return await ended(config, prompts, len(trials), folder, found, None, judges, notify=notify)
 
 
-def _trial(config: TaskConfig, prompt: Prompt | FilePrompt, planned: Endpoint, sampling: Sampling) -> Trial:
-    return trial_of(prompt, dataset=DATASETS[0], endpoint=planned, model=config.model_name, sampling=sampling)
-
-
-async def _ended(
+async def ended(
     config: TaskConfig,
     prompts: Prompts,
     planned: int,
@@ -385,18 +340,6 @@ async def _ended(
         stop_kind=found.stop_kind,
         judged=judged,
     )
-
-
-def _spent(folder: RunFolder, config: TaskConfig) -> dict[str, Any]:
-    """What a run that goes on has used so far."""
-    if config.use_cache is None:
-        return {}
-    prices = config.token_prices()
-    tokens, cost = 0, 0.0
-    for _, reply in folder.replies():
-        tokens += (reply.usage.prompt or 0) + (reply.usage.completion or 0)
-        cost += (prices.cost(reply.usage) or 0.0) if prices is not None else 0.0
-    return {"tokens": tokens, "cost": cost}
 
 
 def versions() -> dict[str, str]:

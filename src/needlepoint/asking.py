@@ -1,0 +1,89 @@
+"""A model being asked in a run: what is settled isn't asked again, and every reply goes into the run folder at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from .ask.budget import Budget
+from .ask.files import FilePrompt
+from .ask.progress import RunnerState
+from .ask.runner import Job, Runner, RunResult
+from .ask.store import RunFolder
+from .ask.trials import trial_of
+from .config import DATASETS, TaskConfig
+from .plan.prompt import Prompt
+from .prepare import Prepared
+from .score import rules
+from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
+
+
+class Watcher(Protocol):
+    """Someone who looks on while a model is asked: the live grid, or nobody."""
+
+    def begin(self, cells: list[Cell]) -> None: ...
+    def restored(self, trial: Trial, score: Score) -> None: ...
+    def started(self, trial: Trial) -> None: ...
+    def finished(self, trial: Trial, reply: Reply, score: Score) -> None: ...
+    def state(self, state: RunnerState, cost: float | None) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self) -> None: ...
+
+
+class Asking:
+    """Prompts on their way to one model. `ask` may be called again, until it says that the run was stopped."""
+
+    def __init__(self, config: TaskConfig, ready: Prepared, folder: RunFolder, watcher: Watcher) -> None:
+        self._config, self._ready, self._folder, self._watcher = config, ready, folder, watcher
+        self.budget = budget = Budget(
+            prices=config.token_prices(),
+            max_cost=config.max_cost,
+            max_tokens=config.max_tokens_total,
+            **_spent(folder, config),
+        )
+        self.runner = Runner(
+            ready.model,
+            ready.sampling,
+            config.runner(),
+            on_reply=self._keep,
+            budget=budget,
+            limit_tokens=ready.endpoint.limit_tokens if ready.planned.proven else None,
+            on_state=lambda state: watcher.state(state, budget.cost),
+        )
+
+    async def ask(self, prompts: Iterable[Prompt | FilePrompt], *, total: int) -> RunResult:
+        """Ask those of these prompts that have no answer yet."""
+        return await self.runner.run(self._jobs(prompts), total=total)
+
+    def _jobs(self, prompts: Iterable[Prompt | FilePrompt]) -> Iterator[Job]:
+        for prompt in prompts:
+            trial = trial_for(self._config, prompt, self._ready.planned, self._ready.sampling)
+            entry = self._folder.latest(trial)
+            if entry is not None:
+                score = rules.score(entry.trial, entry.reply)
+                if self._folder.is_settled(trial, score.outcome):
+                    self._watcher.restored(entry.trial, score)
+                    continue
+            self._watcher.started(trial)
+            yield Job(trial, prompt)
+
+    def _keep(self, job: Job, reply: Reply) -> None:
+        self._folder.append(job.trial, reply)
+        self._watcher.finished(job.trial, reply, rules.score(job.trial, reply))
+
+
+def trial_for(config: TaskConfig, prompt: Prompt | FilePrompt, planned: Endpoint, sampling: Sampling) -> Trial:
+    """The recipe of a prompt in the run of these settings."""
+    return trial_of(prompt, dataset=DATASETS[0], endpoint=planned, model=config.model_name, sampling=sampling)
+
+
+def _spent(folder: RunFolder, config: TaskConfig) -> dict[str, Any]:
+    """What a run that goes on has used so far."""
+    if config.use_cache is None:
+        return {}
+    prices = config.token_prices()
+    tokens, cost = 0, 0.0
+    for _, reply in folder.replies():
+        tokens += (reply.usage.prompt or 0) + (reply.usage.completion or 0)
+        cost += (prices.cost(reply.usage) or 0.0) if prices is not None else 0.0
+    return {"tokens": tokens, "cost": cost}
