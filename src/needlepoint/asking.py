@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from .ask.budget import Budget
+from .ask.budget import UNPROVEN, Budget
 from .ask.files import FilePrompt
 from .ask.progress import RunnerState
 from .ask.runner import Job, Runner, RunResult
@@ -39,6 +39,7 @@ class Asking:
             prices=config.token_prices(),
             max_cost=config.max_cost,
             max_tokens=config.max_tokens_total,
+            doubt=1.0 if ready.planned.proven else UNPROVEN,
             **_spent(folder, config),
         )
         self.runner = Runner(
@@ -83,7 +84,7 @@ def _spent(folder: RunFolder, config: TaskConfig) -> dict[str, Any]:
         return {}
     prices = config.token_prices()
     tokens, cost = 0, 0.0
-    for _, reply in folder.replies():
+    for reply in folder.all_replies():
         tokens += (reply.usage.prompt or 0) + (reply.usage.completion or 0)
         cost += (prices.cost(reply.usage) or 0.0) if prices is not None else 0.0
     return {"tokens": tokens, "cost": cost}

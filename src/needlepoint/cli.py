@@ -91,9 +91,9 @@ def prompts(
 
 @app.command("eval", cls=flags.Grouped, short_help="Ask a model, and show how it did.")
 def eval_(
-    model: flags.Model = None,
+    model: flags.AskedModel = None,
     api_url: flags.ApiUrl = None,
-    api_key: flags.ApiKey = None,
+    api_key: flags.AskedKey = None,
     datasets: flags.Datasets = None,
     dataset_args: flags.DatasetArgs = None,
     dataset_dir: flags.DatasetDir = None,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
-from .ask.budget import Prices, read_prices
+from .ask.budget import Budget, Prices, read_prices
 from .ask.models import REASONING_TOKENS, reasons, takes_temperature
 from .ask.policy import RunnerSettings
 from .errors import UsageError, did_you_mean
@@ -42,6 +42,8 @@ from .plan.task import Task, Verify
 from .reporting import ReportFields
 from .types import Layout, LengthMode, Sampling
 
+EMBEDDED = "smollm2"
+_MOST_SHOWN = 20
 SMALL_LENGTHS, SMALL_DEPTHS = "500,1k,2k", "0:100:5"
 DATASETS = ("needle_haystack",)
 SUBSETS = ("english", "chinese")
@@ -53,6 +55,16 @@ _MEANINGLESS = frozenset(
     "name output_types pretty_name query_template review_timeout sandbox_config shuffle shuffle_choices train_split "
     "dataset_hub dataset_dir default_subset dataset_revision".split()
 )
+_EVALSCOPE_OWN: dict[str, tuple[object, ...]] = {
+    "eval_type": ("openai_api", "service", "server"),
+    "eval_backend": ("Native",),
+    "dataset_hub": ("modelscope", "huggingface"),
+    "debug": (True, False),
+    "ignore_errors": (True,),
+    "no_timestamp": (False,),
+    "analysis_report": (False,),
+}
+"""Settings of EvalScope's that are no setting here, with the values that ask for what happens anyway."""
 Dataset = Annotated[str, one_of("dataset", DATASETS)]
 
 
@@ -285,6 +297,9 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
     @classmethod
     def _prepared(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         given = super()._prepared(values)
+        for name, harmless in _EVALSCOPE_OWN.items():
+            if name in given and (value := given.pop(name)) not in harmless:
+                raise UsageError(f"{name}={shown(value)} is EvalScope's own and means nothing here. Leave it out.")
         if "resume" in given:
             given["use_cache"] = given.pop("resume")
         prepare_judge(given)
@@ -304,13 +319,29 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
     @property
     def model_name(self) -> str:
         """The model; the embedded one where none is named."""
-        return self.model if self.model is not None else "smollm2"
+        if self.model is not None:
+            return self.model
+        return EMBEDDED if self.api_url is None else "(the server's)"  # a run finds out which
 
     @property
     def is_default(self) -> bool:
         """Whether nothing says what to measure: then a grid is taken that the embedded model can do in minutes."""
-        given = (self.datasets, self.lengths, self.depths, self.prompts, self.model, self.limit)
-        return all(value is None for value in given) and not self.dataset_args
+        given = (self.datasets, self.lengths, self.depths, self.prompts, self.api_url)
+        return self.model in (None, EMBEDDED) and all(value is None for value in given) and not self.dataset_args
+
+    def check(self) -> None:
+        """Raise UsageError for what cannot be, before anything is fetched, asked or written."""
+        self.runner()
+        self.bar()
+        options = self.sampling().options
+        extra = options.get("extra_body") or {}
+        if not isinstance(extra, Mapping):
+            raise UsageError(f"generation_config: extra_body must be a JSON object, not {shown(extra)}.")
+        if taken := sorted({"model", "messages", "prompt"} & {*options, *extra}):
+            raise UsageError(f"--generation-config can't set {', '.join(taken)}: needlepoint does.")
+        if {**options, **extra}.get("n") not in (None, 1):
+            raise UsageError("--generation-config: n must be 1. To ask each prompt several times, give --repeats.")
+        Budget(prices=self.token_prices(), max_cost=self.max_cost)
 
     def grid(self) -> Grid:
         return Grid.from_specs(SMALL_LENGTHS, SMALL_DEPTHS) if self.is_default else super().grid()
@@ -321,7 +352,7 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
         if takes_temperature(self.model_name):
             options.setdefault("temperature", 0)
         room = REASONING_TOKENS if reasons(self.model_name) else ANSWER_TOKENS
-        if self.model_name == "smollm2":
+        if self.model_name == EMBEDDED:
             room = SMALL_ANSWER_TOKENS  # it says it at once or rambles, and it runs on this machine
         return Sampling(max_tokens=self.max_tokens or room, options=options)
 
@@ -360,7 +391,11 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
             found["dataset_args"] = arguments
         found["model"] = self.model_name
         found["api_url"] = self.api_url
-        found["generation_config"] = dict(self.generation_config)
+        found["generation_config"] = dict(self.sampling().options)
+        if self.lengths is not None or self.is_default:
+            found["lengths"] = list(self.grid().lengths)
+        if self.depths is not None or self.is_default:
+            found["depths"] = list(self.grid().depths)
         if self.completions:
             found["completions"] = True
         if self.prompts is not None:
@@ -451,4 +486,5 @@ def _nearest(name: str, level: type[BaseModel]) -> str:
     for home, says in homes.items():
         if home is not level and name in home.model_fields:
             return f" {says}"
-    return f" Known here: {', '.join(level.model_fields)}."
+    known = list(level.model_fields)
+    return f" Known here: {', '.join(known)}." if len(known) <= _MOST_SHOWN else " docs/eval.md lists all."

@@ -38,7 +38,7 @@ def connect(
     `chat_template` is a built-in format's name, a Jinja file, or `none`. With `needs_template`, a tokenizer whose chat
     template is unknown is an error, since lengths could not be counted as a server counts them.
     """
-    if name is None and model is not None and families.find(model) is None:
+    if name is None and model is not None and families.find(model) is None and not _is_gguf(model):
         if notify is not None:
             notify(
                 f"No tokenizer is known for the model {model!r}: lengths are counted with {DEFAULT_TOKENIZER} and are "
@@ -48,11 +48,15 @@ def connect(
     chosen = name or model or DEFAULT_TOKENIZER
     if chosen.startswith(("http://", "https://")):
         endpoint = _served(chosen, model=model, api_key=api_key)
-    elif chosen == "smollm2" or chosen.lower().endswith(".gguf"):
+    elif _is_gguf(chosen):
         endpoint = _gguf(chosen, notify=notify, progress=progress)
     else:
         endpoint = _local(chosen, progress=progress)
     return templated(endpoint, chat_template, needs_template=needs_template)
+
+
+def _is_gguf(name: str) -> bool:
+    return name == "smollm2" or name.lower().endswith(".gguf")
 
 
 def _local(name: str, *, progress: Progress | None) -> Endpoint:

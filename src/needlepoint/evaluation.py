@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .ask.batch import custom_id, read_batch_results
-from .ask.budget import Budget, Estimate, estimate
+from .ask.budget import HOSTED_SPEED, LOCAL_SPEEDS, Estimate, estimate
 from .ask.interrupts import install_interrupts
+from .ask.models import is_local
 from .ask.runner import RunnerState, RunResult
 from .ask.settings import RunSettings, refuse_imported
 from .ask.store import RunFolder, settings_of
@@ -36,7 +37,7 @@ from .learn.results import (
     subset_result,
 )
 from .plan.task import Plan
-from .prepare import Prepared, Prompts, key_of, prepared, unasked
+from .prepare import Prepared, Prompts, key_of, limit_of, prepared, unasked, with_model
 from .reporting import formats_here
 from .score import rules
 from .score.judge import Judged
@@ -156,9 +157,9 @@ async def arun_task(
     With `interrupts`, Ctrl-C once finishes what is in flight and a second one stops at once; both keep what was found.
     """
     config = task_cfg if isinstance(task_cfg, TaskConfig) else TaskConfig.of(task_cfg)
-    config.runner()
-    config.token_prices()
-    config.bar()
+    if config.batch_results is None:
+        config = await with_model(config)
+    config.check()
     if "parquet" in config.formats:
         formats_here(config.formats)
     key = key_of(config)
@@ -188,29 +189,47 @@ def run_task(task_cfg: TaskConfig | Mapping[str, Any], **options: Any) -> TaskRe
 
 async def forecast(config: TaskConfig, *, notify: Notify | None = None, progress: Progress | None = None) -> Forecast:
     """What a run would take. Asks nobody and needs no key: lengths rest on what is known without a server."""
-    prices = config.token_prices()
-    settings = config.runner()
-    sampling = config.sampling()
-    prompts, _ = unasked(config, notify=notify, progress=progress)
+    config.check()
+    prices, settings, sampling = config.token_prices(), config.runner(), config.sampling()
+    local = config.api_url is None and is_local(config.model_name)
+    limit = limit_of(config)
+    exact = config.prompts is None and config.resolved_length_mode == "exact"
+    prompts, _ = unasked(config, counted=not exact, notify=notify, progress=progress)
     counts: list[int | None]
-    if isinstance(prompts, Plan) and prompts.task.length_mode == "exact":
+    if exact:
         counts = [cell.context_length for cell in prompts.places()]
     else:
         counts = [prompt.n_tokens for prompt in prompts]
-    places = settings.concurrency if isinstance(settings.concurrency, int) else 8
+    asked = [n for n in counts if n is None or limit is None or n + sampling.max_tokens <= limit]
     found = estimate(
-        counts, max_tokens=sampling.max_tokens, prices=prices, concurrency=places, rpm=settings.rpm, tpm=settings.tpm
+        asked,
+        max_tokens=sampling.max_tokens,
+        prices=prices,
+        speed=LOCAL_SPEEDS.get(config.model_name) if local else HOSTED_SPEED,
+        concurrency=1 if local else settings.concurrency if isinstance(settings.concurrency, int) else 8,
+        rpm=settings.rpm,
+        tpm=settings.tpm,
     )
-    return Forecast(cells=len(set(prompts.places())), estimate=found, model=config.model_name)
+    return Forecast(
+        cells=len(set(prompts.places())),
+        estimate=found,
+        model=config.model_name,
+        local=local,
+        limit_tokens=limit,
+        too_long=len(counts) - len(asked),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The answer to `--dry-run`."""
+    """The answer to `--dry-run`. `too_long` prompts don't fit into the model's `limit_tokens`: they are not sent."""
 
     cells: int
     estimate: Estimate
     model: str
+    local: bool = False
+    limit_tokens: int | None = None
+    too_long: int = 0
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------

@@ -82,6 +82,23 @@ Verify = Annotated[bool, _option(OUTPUT, None, "Encode every prompt again and pr
 Json_ = Annotated[bool, _option(OUTPUT, None, "Print the statistics as JSON.", "--json")]
 Debug = Annotated[bool, _option("Other", None, "Show tracebacks.", "--debug")]
 
+AskedModel = Annotated[
+    str | None,
+    _option(
+        ASK, "NAME", "A server's model, smollm2 (where none is named), a GGUF file, or simulated[:KIND,...].", "--model"
+    ),
+]
+AskedKey = Annotated[
+    str | None,
+    _option(
+        ASK,
+        "KEY",
+        "The server's key, env:NAME or keyring:NAME.",
+        "--api-key",
+        envvar="NEEDLEPOINT_API_KEY",
+        show_envvar=True,
+    ),
+]
 ApiUrl = Annotated[str | None, _option(ASK, "URL", "OpenAI-compatible server, e.g. http://localhost:8000/v1.")]
 EvalBatchSize = Annotated[str | None, _option(ASK, "N", "Requests in flight; 8 where not given.")]
 Concurrency = Annotated[str | None, _option(ASK, "N|auto", "The same; auto grows until the server is busy.")]

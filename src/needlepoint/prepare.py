@@ -12,7 +12,7 @@ from .ask.keys import api_key_of, headers_of
 from .ask.models import create
 from .config import TaskConfig
 from .connect import DEFAULT_TOKENIZER, connect, templated
-from .errors import TokenizerError
+from .errors import TokenizerError, UsageError
 from .fields import user_path
 from .pipeline import gather
 from .plan.grid import apply_limit
@@ -21,6 +21,8 @@ from .plan.task import Plan
 from .reconstruct import rebuild
 from .text.cache import Notify, Progress
 from .types import Cell, Endpoint, Model, Sampling
+
+SMOLLM2_LIMIT = 8_192
 
 
 class Prompts(Protocol):
@@ -171,12 +173,50 @@ class _Limited:
         return (cell for number, cell in enumerate(self._cells) if number in self._kept)
 
 
-def unasked(config: TaskConfig, *, notify: Notify | None, progress: Progress | None) -> tuple[Prompts, Endpoint]:
-    """The prompts of a run whose model is not there: counted with what its name tells."""
+async def with_model(config: TaskConfig) -> TaskConfig:
+    """`config` with the model named: where the user names a server only, the one model that it serves."""
+    if config.model is not None or config.api_url is None:
+        return config
+    from .ask.models.address import Address
+    from .ask.models.channel import Channel
+    from .ask.models.introduction import read_directory
+    from .ask.models.listed import other_names
+
+    address = Address.of(config.api_url)
+    channel = Channel(address, api_key=key_of(config), headers=headers_of(config.header))
+    try:
+        models = (await read_directory(channel)).models
+        served = channel.clean(other_names("", models))
+    finally:
+        await channel.close()
+    if len(models) != 1:
+        raise UsageError(f"Which model of {address.shown} is to be asked? Name it with --model.{served}")
+    return config.model_copy(update={"model": models[0].id})
+
+
+def limit_of(config: TaskConfig) -> int | None:
+    """The context limit, as far as it is known without asking anyone. A local model that isn't one is an error."""
+    if config.api_url is not None:
+        return config.max_model_len
+    create(config.model_name)
+    limit: int | None = None
+    if config.model_name == "smollm2":
+        limit = SMOLLM2_LIMIT
+    elif config.model_name.lower().endswith(".gguf"):
+        from .ask.models.gguf import read_gguf_header
+
+        limit = read_gguf_header(user_path(config.model_name)).context_length
+    return min((n for n in (limit, config.max_model_len) if n is not None), default=None)
+
+
+def unasked(
+    config: TaskConfig, *, counted: bool = True, notify: Notify | None, progress: Progress | None
+) -> tuple[Prompts, Endpoint]:
+    """The prompts of a run whose model is not there: counted with what its name tells; not `counted`, with anything."""
     task = config.task()
     parity = task.length_mode == "evalscope"
     planned = connect(
-        config.tokenizer_name or (DEFAULT_TOKENIZER if parity else None),
+        config.tokenizer_name or (None if counted and not parity else DEFAULT_TOKENIZER),
         model=config.model_name,
         chat_template=config.chat_template,
         needs_template=not parity,

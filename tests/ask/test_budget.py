@@ -146,6 +146,15 @@ def test_a_server_that_counts_more_than_we_do_makes_later_claims_larger() -> Non
     assert budget.claim(100, 10).tokens == 160
 
 
+def test_counts_that_are_not_proven_hold_back_more_from_the_start() -> None:
+    budget = Budget(max_tokens=10_000, doubt=1.5)
+    claim = budget.claim(1_000, 10)
+    assert claim.tokens == 1_510
+    budget.hold(claim)
+    budget.spend(claim, Usage(prompt=1_100, completion=5))
+    assert budget.tokens == 1_105 and budget.claim(1_000, 10).tokens == 1_510
+
+
 def test_what_was_spent_before_counts_on() -> None:
     budget = Budget(max_tokens=1_000, tokens=950)
     assert not budget.fits(budget.claim(50, 10))
@@ -154,7 +163,7 @@ def test_what_was_spent_before_counts_on() -> None:
 def test_the_reason_says_what_is_spent_what_is_left_and_how_to_go_on() -> None:
     budget = Budget(prices=PRICES, max_cost=5.0, cost=4.9)
     why = budget.why(budget.claim(100_000, 1_000))
-    assert "4.90 of 5.00" in why and "0.1350" in why and "--resume" in why
+    assert "4.90 of 5.00" in why and "0.1350" in why and "higher limit" in why
 
 
 @given(
@@ -183,7 +192,7 @@ def test_the_forecast_sums_tokens_cost_and_time() -> None:
         [1_000, 3_000],
         max_tokens=100,
         prices=Prices(input=1, output=10),
-        speed=Speed(prefill_per_s=1_000, decode_per_s=10, request_s=1, measured=True),
+        speed=Speed(prefill_per_s=1_000, decode_per_s=10, request_s=1),
         concurrency=2,
         typical_tokens=20,
     )
@@ -192,7 +201,6 @@ def test_the_forecast_sums_tokens_cost_and_time() -> None:
     assert found.cost_typical == pytest.approx(0.0044)
     assert found.cost_worst == pytest.approx(0.006)
     assert found.seconds == pytest.approx((2 * (1 + 2) + 4) / 2)
-    assert found.speed.measured
 
 
 def test_the_forecast_keeps_to_the_rates() -> None:
@@ -205,7 +213,7 @@ def test_what_the_forecast_cannot_know_is_none() -> None:
     assert found.uncounted == 1
     assert found.prompt_tokens is found.cost_typical is found.cost_worst is found.seconds is None
     assert estimate([10], max_tokens=10).cost_worst is None
-    assert not estimate([10], max_tokens=10).speed.measured
+    assert estimate([10], max_tokens=10, speed=None).seconds is None
 
 
 def test_an_empty_grid_takes_nothing() -> None:

@@ -184,6 +184,7 @@ def test_a_trial_asked_again_with_more_room_replaces_its_own_earlier_reply(folde
     folder.append(long, REPLY)
     assert folder.is_settled(long)
     assert [trial for trial, _ in folder.replies()] == [long, a_trial(1)]
+    assert list(folder.all_replies()) == [out_of_room, REPLY, REPLY]  # what was paid for stays paid for
     assert folder.finished(short.id) and folder.finished(long.id) and not folder.finished("none")
     folder.close()
     with RunFolder.open(folder.path, for_writing=False) as run:

@@ -176,6 +176,11 @@ class RunFolder:
         for entry in self.entries():
             yield entry.trial, entry.reply
 
+    def all_replies(self) -> Iterator[Reply]:
+        """Every reply that came, those too that a later one took the place of: what the run has cost."""
+        path = self.path / _TRIALS
+        return (_row(Entry, line, path).reply for line in read_lines(path))
+
     def latest(self, trial: Trial) -> Entry | None:
         """The latest line of this trial's question, be it asked with as many `max_tokens` or not."""
         place = self._index().get(recipe_id(trial))

@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ..ask.progress import RunnerState
@@ -61,24 +62,27 @@ def _show_forecast(found: Forecast, *, as_json: bool) -> None:
     guess = found.estimate
     if as_json:
         fields = (name for name in guess.__slots__ if name != "speed")
-        print(
-            json.dumps({"model": found.model, "cells": found.cells} | {name: getattr(guess, name) for name in fields})
-        )
+        head = {"model": found.model, "cells": found.cells, "limit_tokens": found.limit_tokens}
+        speed = None if guess.speed is None else asdict(guess.speed)
+        told = {name: getattr(guess, name) for name in fields}
+        print(json.dumps({**head, "too_long": found.too_long, **told, "assumed_speed": speed}))
         return
     rows = [
         ("Model", found.model),
-        ("Cells", f"{found.cells:,}, {guess.requests:,} prompts"),
+        ("Cells", f"{found.cells:,}, {guess.requests:,} prompts to ask"),
         ("Prompt tokens", "not known before asking" if guess.prompt_tokens is None else f"{guess.prompt_tokens:,}"),
         ("Answer tokens", f"about {guess.completion_tokens_typical:,}, at most {guess.completion_tokens_worst:,}"),
     ]
+    if found.too_long and found.limit_tokens is not None:
+        rows.insert(2, ("Too long", f"{found.too_long:,} prompts, for the {found.limit_tokens:,} tokens of the model"))
     if guess.cost_typical is not None and guess.cost_worst is not None:
         rows.append(("Cost", f"about {guess.cost_typical:,.4g}, at most {guess.cost_worst:,.4g} without retries"))
-    else:
+    elif not found.local:
         rows.append(("Cost", "not known: give --price-in and --price-out, or --prices FILE"))
-    if guess.seconds is not None:
-        speed = guess.speed
-        assumed = f"assuming {speed.prefill_per_s:,.0f} prompt and {speed.decode_per_s:,.0f} answer tokens a second"
-        rows.append(("Time", f"about {_duration(guess.seconds)}, {assumed}"))
+    if guess.seconds is not None and (pace := guess.speed) is not None:
+        assumed = f"assuming {pace.prefill_per_s:,.0f} prompt and {pace.decode_per_s:,.0f} answer tokens a second"
+        each = " for each request" if not found.local else ""
+        rows.append(("Time", f"about {_duration(guess.seconds)}, {assumed}{each}"))
     width = max(len(name) for name, _ in rows)
     console = out_console()
     for name, value in rows:

@@ -83,6 +83,8 @@ def report_words(report: Mapping[str, Any]) -> Iterator[str]:
     yield from findings(report)
     if tokens := _tokens(report):
         yield f"Tokens: {tokens}"
+    if counted := _counted(report):
+        yield f"Lengths: {counted}"
     if isinstance(cost := report.get("cost"), int | float):
         yield f"Cost: {cost:,.{2 if cost >= 1 else 4}f}"
 
@@ -205,6 +207,21 @@ def _tokens(report: Mapping[str, Any]) -> str:
             + (f", {short_number(reasoning)} of them reasoning" if reasoning else "")
         )
     return ", ".join(says)
+
+
+def _counted(report: Mapping[str, Any]) -> str:
+    """How far the server's counts of the prompts are from ours, and what that proves."""
+    tokens, endpoint, tokenizer = (report.get(name) or {} for name in ("tokens", "endpoint", "tokenizer"))
+    difference = _number(tokens.get("difference_max"))
+    if difference is None:
+        return ""
+    if difference == 0:
+        return "every prompt was counted as it was planned"
+    how = "more" if difference > 0 else "fewer"
+    says = f"the server counted up to {abs(difference):,.0f} tokens {how} in a prompt than were planned"
+    if endpoint.get("proven") or report.get("length_mode") != "exact":
+        return says
+    return f"{says} with {one_line(str(tokenizer.get('name')))}; name its own with --tokenizer for exact ones"
 
 
 # --- what reports hold ------------------------------------------------------------------------------------------------
