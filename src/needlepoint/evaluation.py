@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .ask.batch import custom_id, read_batch_results
-from .ask.budget import HOSTED_SPEED, LOCAL_SPEEDS, Estimate, estimate
+from .ask.budget import HOSTED_SPEED, LOCAL_SPEEDS, Budget, Estimate, estimate
 from .ask.interrupts import install_interrupts
 from .ask.models import is_local
 from .ask.runner import RunnerState, RunResult
