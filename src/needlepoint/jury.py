@@ -153,7 +153,7 @@ def _of_judge(seat: Seat, words: str) -> str:
 class _Uncounted:
     """Stands where a tokenizer would: nobody counts a judge's prompts, so none is loaded."""
 
-    name, fingerprint, special_tokens, adds_bos, nfc = "none", "none", (), False, False
+    name, fingerprint, special_tokens, adds_bos, rewrites, nfc = "none", "none", (), False, False, False
 
     def encode(self, text: str, *, special: bool = False) -> Encoding:
         raise UsageError("A judge's prompts are not counted.")

@@ -67,6 +67,12 @@ class Tokenizer(Protocol):
         ...
 
     @property
+    def rewrites(self) -> bool:
+        """Whether other tools' `decode` of their plain `encode` is another text: a space or an EOS added, a spelling
+        changed (NFC apart)."""
+        ...
+
+    @property
     def nfc(self) -> bool:
         """Whether text is brought to NFC first; byte ends then refer to the NFC text."""
         ...

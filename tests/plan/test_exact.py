@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,7 @@ from needlepoint.plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, Prompt, fram
 from needlepoint.plan.splice import Splicer
 from needlepoint.plan.task import Plan, Task
 from needlepoint.text.clean import clean
-from needlepoint.types import Cell, Corpus, Needle
+from needlepoint.types import Cell, Corpus, Encoding, Needle
 
 FAMILIES = ["qwen3", "llama3.1", "gemma3", "mistral_v3", "deepseek_v3", "o200k_base", "glm4"]
 NEEDLE = Needle(text="The vault code is 4815162.", answers=("4815162",))
@@ -210,3 +211,25 @@ def test_prompts_of_one_replicate_share_their_prefix_up_to_the_fork(english: Cor
     ids, others = shallow.token_ids(), deep.token_ids()
     common = next(i for i, (a, b) in enumerate(zip(ids, others, strict=False)) if a != b)
     assert abs(common - shallow.fork) <= 32
+
+
+def test_a_token_without_width_at_the_very_start_ends_no_search_for_a_joint(english: Corpus) -> None:
+    class Prefixed:
+        """A tokenizer that puts a token of no width in front of every text."""
+
+        def __init__(self) -> None:
+            self._inner = connect("qwen3").tokenizer
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._inner, name)
+
+        def encode(self, text: str, *, special: bool = False) -> Encoding:
+            found = self._inner.encode(text, special=special)
+            return Encoding(array("I", [9, *found.ids]), array("I", [0, *found.ends]))
+
+        def count(self, text: str, *, special: bool = False) -> int:
+            return len(self.encode(text, special=special))
+
+    endpoint = replace(connect("qwen3"), tokenizer=Prefixed())  # type: ignore[arg-type]
+    for prompt in Plan(Task(grid=Grid(lengths=(2_000,), depths=(0, 50))), [english], endpoint, verify="all"):
+        check(prompt, 2_000)

@@ -141,3 +141,21 @@ def test_a_tokenizer_with_bos_is_refused(english: Corpus) -> None:
     )
     with pytest.raises(TokenizerError, match="BOS"):
         list(plan)
+
+
+def test_a_needle_comes_out_as_the_tokenizer_spells_it(english: Corpus) -> None:
+    """Qwen's tokenizer brings text to NFC, so EvalScope's decoded needle is in NFC, too."""
+    needles = ("Cafe\u0301 is the word.", "No. \u212b", "plain")
+    task = Task(grid=Grid(lengths=(400,), depths=(0, 50, 100)), length_mode="evalscope", needles=needles)
+    for prompt in Plan(task, [english], connect("Qwen/Qwen3-0.6B"), verify="all"):
+        context = prompt.context()
+        assert "Caf\u00e9 is the word." in context and "No. \u00c5" in context and "plain" in context
+        assert prompt.target == "\n".join(needles)
+
+
+def test_a_tokenizer_that_changes_the_text_is_refused(english: Corpus) -> None:
+    endpoint = connect("Qwen/Qwen3-0.6B")
+    endpoint.tokenizer.rewrites = True  # type: ignore[misc]
+    plan = Plan(Task(grid=Grid(lengths=(500,), depths=(50,)), length_mode="evalscope"), [english], endpoint)
+    with pytest.raises(TokenizerError, match="another text"):
+        list(plan)

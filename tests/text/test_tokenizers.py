@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from needlepoint.errors import TokenizerError
 from needlepoint.text import families
 from needlepoint.text.tokenizers import JsonTokenizer, SplintrTokenizer, from_file, packaged
+from needlepoint.types import Tokenizer
 
 FAMILIES = sorted({family.vocabulary: family.name for family in families.FAMILIES}.values())
 
@@ -124,3 +126,61 @@ def test_a_broken_tokenizer_json_is_one_clear_message(content: bytes, tmp_path: 
 def test_a_missing_tokenizer_json_is_named(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="folder that holds it"):
         from_file(tmp_path)
+
+
+@pytest.fixture
+def spaced_json(tmp_path: Path) -> Path:
+    """A tokenizer.json that puts a space in front of every text, changes spellings and ends with a token of its own."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+    engine = Tokenizer(models.Unigram())
+    engine.normalizer = normalizers.NFKC()
+    engine.pre_tokenizer = pre_tokenizers.Metaspace()
+    engine.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=60, special_tokens=["<unk>", "</s>"], unk_token="<unk>", show_progress=False
+    )
+    engine.train_from_iterator(["the miller carried the kettle. ", "a kettle, a miller, a bridge.\n"] * 20, trainer)
+    engine.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    folder = tmp_path / "spaced"
+    folder.mkdir()
+    engine.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_a_long_text_is_counted_whole_where_its_parts_would_get_spaces_of_their_own(spaced_json: Path) -> None:
+    from tokenizers import Tokenizer
+
+    text = "the miller\ncarried a kettle.\n\nthe bridge " * 6_000
+    tokenizer = from_file(spaced_json)
+    whole = Tokenizer.from_file(str(spaced_json / "tokenizer.json")).encode(text, add_special_tokens=False).ids
+    assert list(tokenizer.encode(text).ids) == whole
+    assert tokenizer.count(text) == len(whole)
+
+
+def test_line_breaks_are_counted_as_a_whole_text_counts_them(tmp_path: Path) -> None:
+    """GPT-2's rule takes the last of several line breaks apart, unless they end the text."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    engine = Tokenizer(models.BPE())
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    engine.train_from_iterator(["word\n\n\nword\n\n"] * 20, trainer)
+    file = tmp_path / "tokenizer.json"
+    engine.save(str(file))
+    text = "word\n\n\n\u5b57" * 40_000  # no blank to cut at
+    slow = JsonTokenizer(file.read_bytes(), name="s", identity="s", source=file)
+    assert slow.count(text) == from_file(file).count(text) == len(engine.encode(text).ids)
+
+
+def test_a_tokenizer_says_whether_its_decoded_text_is_another(
+    small_json: Path, spaced_json: Path, tokenizer_of: Callable[[str], Tokenizer]
+) -> None:
+    slow = JsonTokenizer((small_json / "tokenizer.json").read_bytes(), name="s", identity="s", source=small_json)
+    assert not slow.rewrites and not from_file(small_json).rewrites
+    assert from_file(spaced_json).rewrites
+    assert {name for name in ("qwen3", "llama3", "llama2", "gemma3", "gpt-4o") if tokenizer_of(name).rewrites} == {
+        "llama2"
+    }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from ..errors import CorpusError, LengthError, TokenizerError
 from ..types import Cell, Encoding, Needle, Placement, Tokenizer
@@ -31,10 +32,17 @@ class ParityText:
                 f"EvalScope would put the BOS token of {tokenizer.name!r} into the middle of the text, so there is no "
                 "right prompt to equal. Use --length-mode exact, or the tokenizer Qwen/Qwen3-0.6B."
             )
+        if tokenizer.rewrites:
+            raise TokenizerError(
+                f"With the tokenizer {tokenizer.name!r} EvalScope would give back another text than it reads (spaces, "
+                "an end token or other spellings), so there is no right prompt to equal. Use --length-mode exact, or "
+                "the tokenizer Qwen/Qwen3-0.6B."
+            )
         self.haystack = haystack
         self.splicer = Splicer(haystack)
         self.needles = tuple(needles)
-        self.encoded = tuple(tokenizer.encode(needle.text, special=True) for needle in needles)
+        self.texts = tuple(normalize("NFC", needle.text) if tokenizer.nfc else needle.text for needle in needles)
+        self.encoded = tuple(tokenizer.encode(text, special=True) for text in self.texts)
         self.stops = full_stops(tokenizer)
         self.stop_tokens = [index for index, token in enumerate(haystack.ids) if token in self.stops]
         self.needle_tokens = sum(map(len, self.encoded))
@@ -174,7 +182,7 @@ def _edits(text: ParityText, pieces: Sequence[_Piece], cut: int) -> list[Edit]:
                 pending = []
             token = piece.end
         else:
-            pending.append(_text_of(text.needles[piece.needle].text, text.encoded[piece.needle], piece))
+            pending.append(_text_of(text.texts[piece.needle], text.encoded[piece.needle], piece))
     end = hay.start_of(cut)
     whole = end
     while not hay.is_character_start(whole):

@@ -91,7 +91,8 @@ class Splicer:
         """(haystack tokens before, new ids, first haystack token behind or None at the end), or None: look wider."""
         hay = self.haystack
         first, last = group[0], group[-1]
-        left_token = max(at, hay.tokens_before(max(0, first.start - window)))
+        # Tokens of no width can stand at the very start: a window that reaches it takes them in.
+        left_token = max(at, hay.tokens_before(first.start - window) if first.start > window else 0)
         while left_token > at and not hay.is_character_start(hay.start_of(left_token)):
             left_token -= 1
         left = hay.start_of(left_token)

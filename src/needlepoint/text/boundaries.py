@@ -17,7 +17,7 @@ _ENDS = re.compile(
 )
 _CLAUSES = re.compile(rf"(?:[,;:—–][{_CLOSERS}]*(?=\s|\Z))|(?:[，、；：،؛][{_CLOSERS}]*)|(?:\n+)")
 _WORDS = re.compile(r"(?<=\S)(?=\s)")
-_CHUNK_CUTS = re.compile(r"(?<=\S)(?= [^\W\d_])|(?<=\n)(?=[^\W\d_])")
+_CHUNK_CUTS = re.compile(r"(?<=\S)(?= [^\W\d_])|(?<=\S\n)(?=[^\W\d_])")
 _INITIAL = re.compile(r"(?:^|[\s(\"'“‘])(?:[A-Z]|[A-Z](?:\.[A-Z])+)$")
 _LAST_WORD = re.compile(r"([A-Za-z][A-Za-z.]*)$")
 _ABBREVIATIONS = frozenset(
@@ -96,8 +96,9 @@ def _joins(before: str, after: str) -> bool:
 def chunks(text: str, size: int = CHUNK_CHARS) -> Iterator[str]:
     """`text` in runs of about `size` characters whose tokens can be counted apart.
 
-    Cuts stand before a space and a letter, or behind a line break, where no tokenizer in use merges; a text without
-    such places stays whole.
+    Cuts stand before a space and a letter, or behind a single line break and before a letter, where no byte-level
+    tokenizer merges (of several line breaks GPT-2's rule takes the last one apart); a text without such places stays
+    whole.
     """
     start = 0
     while len(text) - start > size:

@@ -11,7 +11,7 @@ import importlib.util
 import re
 import unicodedata
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .families import Family
 
 _PROBE = "Probe 12345 — naïve café, “quoted”.\n\n第一回　話說天下大勢。 ありがとう 감사 Привет 😀👩‍👩‍👧  \tend\r\n"
+_REWRITTEN = "\na ﬁ … \u2126. e\u0301 A。"
 _SPACE_MARK = "▁".encode()
 
 
@@ -92,6 +93,7 @@ class SplintrTokenizer:
         self._prefix_space = self._puts_prefix_space()
         # Vocabularies with [INST] as a control token put the prefix space at the very start of a text only.
         self._prefix_in_chat = "[INST]" not in self._specials
+        self.rewrites = self._prefix_space
         self.fingerprint = _fingerprint(identity, self.encode(_PROBE).ids)
 
     def encode(self, text: str, *, special: bool = False) -> Encoding:
@@ -110,7 +112,7 @@ class SplintrTokenizer:
                 ids.append(token)
                 ends.append(byte)
                 continue
-            piece = self._ordinary(part, at_start=True)
+            piece = self._ordinary(part, at_start=self._prefix_in_chat or not byte)
             ids.extend(piece.ids)
             ends.extend(array("I", (byte + end for end in piece.ends)))
             byte += len(part.encode())
@@ -140,7 +142,7 @@ class SplintrTokenizer:
         size = 0
         for number, chunk in enumerate(chunks(text)):
             size += len(chunk.encode())
-            if not self._prefix_space or (at_start and number == 0 and self._prefix_in_chat):
+            if not self._prefix_space or (at_start and number == 0):
                 ids.extend(self._engine.encode_ordinary(chunk))
             else:  # a newline shields the text from the prefix space, and is a token of its own
                 ids.extend(self._engine.encode_ordinary("\n" + chunk)[2:])
@@ -179,6 +181,9 @@ class JsonTokenizer:
         )
         plain = self._engine.encode("a", add_special_tokens=False).ids
         self.adds_bos = bool(self._engine.encode("a").ids[: len(plain)] != plain)
+        self._cuts = self._can_be_cut()
+        again = self._engine.decode(self._engine.encode(_REWRITTEN).ids, skip_special_tokens=False)
+        self.rewrites = again != (_nfc(_REWRITTEN) if self.nfc else _REWRITTEN)
         self.fingerprint = _fingerprint(identity, self.encode(_PROBE).ids)
 
     def encode(self, text: str, *, special: bool = False) -> Encoding:
@@ -187,7 +192,7 @@ class JsonTokenizer:
         ids: array[int] = array("I")
         ends: array[int] = array("I")
         byte = 0
-        for chunk in chunks(text):
+        for chunk in self._chunks(text):
             found = self._engine.encode(chunk, add_special_tokens=False)
             byte_of = _byte_offsets(chunk)
             offsets = found.offsets
@@ -202,7 +207,16 @@ class JsonTokenizer:
 
     def count(self, text: str, *, special: bool = False) -> int:
         self._engine.encode_special_tokens = not special
-        return sum(len(self._engine.encode(chunk, add_special_tokens=False).ids) for chunk in chunks(text))
+        return sum(len(self._engine.encode(chunk, add_special_tokens=False).ids) for chunk in self._chunks(text))
+
+    def _chunks(self, text: str) -> Iterable[str]:
+        return chunks(text) if self._cuts else (text,)
+
+    def _can_be_cut(self) -> bool:
+        """Whether parts of a text have the tokens of the whole: not where each text gets a space in front."""
+        parts = ("Ab cd", " ef gh\n", "ij\n", "kl")
+        alone = [token for part in parts for token in self._engine.encode(part, add_special_tokens=False).ids]
+        return bool(alone == self._engine.encode("".join(parts), add_special_tokens=False).ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         return str(self._engine.decode(list(ids), skip_special_tokens=False))

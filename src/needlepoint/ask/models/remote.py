@@ -80,6 +80,10 @@ class RemoteTokenizer(ABC):
         return self._adds_bos
 
     @property
+    def rewrites(self) -> bool:
+        return False  # a server gives the tokens of just the text that it is sent
+
+    @property
     def nfc(self) -> bool:
         return self._nfc
 
