@@ -5,13 +5,15 @@ import hashlib
 import json
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from needlepoint.show.charts.outcomes import COLOURS
+from needlepoint.show.notes import note_words
 from needlepoint.show.page import page_html
 from needlepoint.show.page_words import page_words
-from needlepoint.types import Reply
+from needlepoint.types import Outcome, Reply
 
 from .page_runs import a_page_run, a_row, a_trial, many_rows, some_rows
 
@@ -135,3 +137,20 @@ def test_every_word_that_the_script_says_is_known(lang: Any) -> None:
     said = set(re.findall(r'\bsay\(\s*"(\w+)"', html)) | set(re.findall(r'\bpart\(\s*"(\w+)"', html))
     assert said and not said - page_words(lang).keys()
     assert f'lang="{"zh-Hans" if lang == "zh" else "en"}"' in html
+
+
+def test_outcomes_have_the_same_colours_on_the_page_and_in_pictures() -> None:
+    style = re.search(r":root \{(.*?)\}", page_html([a_page_run([])]), re.DOTALL)
+    assert style is not None
+    found = dict(re.findall(r"--o-([a-z_]+): (#[0-9a-f]{6})", style[1]))
+    assert {name: found.get(name) for name in get_args(Outcome)} == {name: COLOURS[name] for name in get_args(Outcome)}
+
+
+def test_the_notes_of_a_report_are_said_in_chinese_too() -> None:
+    rows = some_rows(replicates=1)
+    again = [(replace(t, repeat=1, id=f"{t.id}-1"), r, s) for t, r, s in rows]
+    notes = a_page_run([*rows, *again]).report["notes"]
+    assert len(notes) == 2 and [note_words(note, "en") for note in notes] == notes
+    for note in notes:
+        assert not re.search("[a-z]{3}", note_words(note, "zh").replace("--replicates", ""))
+    assert note_words("something else", "zh") == "something else"

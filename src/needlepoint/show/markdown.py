@@ -22,7 +22,7 @@ _MOST_LENGTHS, _MOST_DEPTHS = 16, 21
 _MOST_FAILURES, _LONGEST_ANSWER = 5, 160
 _WORDS = {
     "by_cell": ("Score in % by length and depth, {subset}", "各长度与深度得分（%），{subset}"),
-    "every": ("Every {n}th length is shown; all are in `report.html` and `report.json`.", "每 {n} 个长度显示一个。"),
+    "every": ("1 of {n} lengths is shown; `report.json` has all.", "每 {n} 个长度显示一个；全部见 `report.json`。"),
     "failures": ("{some} of {n} answers that are not correct", "非正确回答：{n} 条中的 {some} 条"),
     "made": ("Made with needlepoint", "由 needlepoint 生成"),
     "model": ("Model", "模型"),

@@ -21,6 +21,7 @@ from ..types import VALID_OUTCOMES, Outcome
 from .colours import ANCHORS, Scale
 from .facts import records
 from .labels import Lang
+from .notes import note_words
 from .page_words import page_words
 from .sentence import result_sentence
 from .trials import TEXT_BYTES, Excerpt, Row, Texts, trial_columns
@@ -103,7 +104,6 @@ def _run(run: PageRun, texts: Texts, lang: Lang, *, number: int) -> dict[str, An
         "tokens",
         "cost",
         "interval_level",
-        "notes",
         "pace",
         "recall",
     )
@@ -120,6 +120,7 @@ def _run(run: PageRun, texts: Texts, lang: Lang, *, number: int) -> dict[str, An
         ],
         "trials": kept,
         "n_trials": len(rows),
+        "notes": [_harmless(note_words(str(note), lang)) for note in report.get("notes") or ()],
         "warnings": [visible_line(note, 400) for note in run.notes],
         "corpora": _corpora(run),
         "settings": _settings(run),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ def accuracy_spec(report: Mapping[str, Any], look: ChartLook | None = None) -> S
     scale, axis = length_axis(lengths, WIDTH, word("length", look.lang))
     x = {"field": "place", "type": "quantitative", "scale": scale, "axis": axis}
     rows = {name: [(float(one.length), length_label(one.length), one) for one in line] for name, line in found.items()}
-    marks = _effective_marks(report, look.lang)
+    marks = _effective_marks(report, look.lang, lengths, logarithmic=scale.get("type") == "log")
     return curve_spec(
         rows,
         x,
@@ -142,7 +143,7 @@ def _datum(name: str, place: float, at: str, one: Square, lang: Lang) -> Spec:
     }
 
 
-def _effective_marks(report: Mapping[str, Any], lang: Lang) -> list[Spec]:
+def _effective_marks(report: Mapping[str, Any], lang: Lang, lengths: Sequence[int], *, logarithmic: bool) -> list[Spec]:
     """The threshold as a level line, and the effective length as an upright one."""
     subsets = subsets_of(report)
     row = report if record(report.get("effective_length")) else subsets[0] if len(subsets) == 1 else {}
@@ -169,7 +170,11 @@ def _effective_marks(report: Mapping[str, Any], lang: Lang) -> list[Spec]:
         says = f"{word('effective', lang)} {'≥ ' if at_least else ''}{length_label(length)}"
         upright = {"data": {"values": [{"place": length, "says": says}]}}
         x = {"field": "place", "type": "quantitative"}
-        label = {"type": "text", "style": "effective-label", "align": "right", "dx": -6, **_QUIET}
+        place = math.log if logarithmic else float
+        low, high = place(min(lengths)), place(max(lengths))
+        on_the_left = high > low and (place(max(length, min(lengths))) - low) / (high - low) < 0.4
+        side = {"align": "left", "dx": 6} if on_the_left else {"align": "right", "dx": -6}
+        label = {"type": "text", "style": "effective-label", **side, **_QUIET}
         marks += [
             {**upright, "mark": {"type": "rule", "style": "effective", **_QUIET}, "encoding": {"x": x}},
             {**upright, "mark": label, "encoding": {"x": x, "y": {"value": HEIGHT - 12}, "text": {"field": "says"}}},

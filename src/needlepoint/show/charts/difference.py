@@ -114,7 +114,7 @@ def _squares(values: list[dict[str, Any]], names: tuple[str, str], grid: Grid, l
     shade = {
         "title": word("difference", look.lang),
         "values": [-1, -0.5, 0, 0.5, 1],
-        "format": "+.1~f",
+        "labelExpr": "datum.value ? format(datum.value, '+.1~f') : '0'",
         "gradientLength": max(80, min(200, grid.height)),
         "gradientThickness": 13,
     }

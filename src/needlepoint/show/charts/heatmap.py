@@ -27,6 +27,8 @@ _WIDE, _HIGH = 620, 330
 _CELL_WIDE, _CELL_HIGH = (14, 92), (11, 44)
 _TITLE_WIDE = 430
 _NUMBERS_FROM = (19, 11)
+_ONLY = ("all", "default")
+"""Names of a subset that is the only one: they say nothing."""
 
 
 def heatmap_spec(report: Mapping[str, Any], subset: str, look: ChartLook | None = None) -> dict[str, Any]:
@@ -59,7 +61,7 @@ def heading(report: Mapping[str, Any], subset: str, lang: Lang, title: str | Non
     layout = name_for_people(report.get("layout") or "classic")
     parts = [word("haystack", lang), model_name(report), *([] if layout == "classic" else [layout])]
     parts = parts if title is None else [title]
-    return " · ".join([*parts, subset_label(subset, lang)] if subset != "all" else parts)
+    return " · ".join(parts if subset in _ONLY else [*parts, subset_label(subset, lang)])
 
 
 class Grid:

@@ -13,17 +13,17 @@ from .curves import heading
 from .text import headline
 from .theme import SCHEMA, ChartLook, config, has_chinese
 
-_COLOURS = {
+COLOURS = {
     "correct": "#2c4fa3",
     "partial": "#8b60a8",
-    "wrong": "#f4b649",
-    "not_found": "#e58861",
+    "wrong": "#e07b4f",
+    "not_found": "#f6cf3f",
     "refused": "#c4688c",
-    "overflow": "#b9bcc4",
-    "truncated": "#a3a7b0",
-    "out_of_room": "#8c9099",
-    "failed": "#747883",
-    "unjudged": "#cfd1d7",
+    "overflow": "#6b6e75",
+    "truncated": "#85888f",
+    "out_of_room": "#9fa2a8",
+    "failed": "#4b4e55",
+    "unjudged": "#b8bac0",
     "invalid": "#b9bcc4",
 }
 """Valid outcomes in the colours of the scale, invalid ones grey."""
@@ -89,7 +89,7 @@ def outcomes_spec(report: Mapping[str, Any], look: ChartLook | None = None) -> d
                 "type": "nominal",
                 "scale": {
                     "domain": [word(name, look.lang) for name in present],
-                    "range": [_COLOURS.get(name, "#b9bcc4") for name in present],
+                    "range": [COLOURS.get(name, "#b9bcc4") for name in present],
                 },
                 "legend": {"title": None, "symbolType": "square"},
             },

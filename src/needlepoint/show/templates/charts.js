@@ -67,18 +67,18 @@ function lineChart({title, series, xFormat, xTitle, yFormat, top, marks = [], no
       return banded.length > 1 ? s("path", {class: `band c${n % 6}`, d: `${path(edge)}Z`}) : null;
     }),
     marks.map((mark) => (mark.y !== undefined
-      ? [s("line", {class: "mark", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(mark.y), y2: y(mark.y)}),
-        s("text", {class: "mark", x: MARGIN.left + 4, y: y(mark.y) + 14}, mark.label)]
-      : [s("line", {class: `mark c${mark.n % 6}`, x1: x(mark.x), x2: x(mark.x), y1: MARGIN.top, y2: bottom}),
-        s("text", {
-          class: "mark", y: bottom - 6 - 14 * mark.n,
-          x: x(mark.x) + (x(mark.x) > width * 0.6 ? -5 : 5), "text-anchor": x(mark.x) > width * 0.6 ? "end" : "start",
-        }, mark.label)])),
+      ? s("line", {class: "mark", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(mark.y), y2: y(mark.y)})
+      : s("line", {class: "mark", x1: x(mark.x), x2: x(mark.x), y1: MARGIN.top, y2: bottom}))),
     drawn.map((one, n) => [
       s("path", {class: `line c${n % 6}`, d: path(one.points.map((point) => [x(point.x), y(point.y)]))}),
       one.points.map((point) => s("circle", {class: `c${n % 6}`, cx: x(point.x), cy: y(point.y), r: one.points.length > 30 ? 2 : 3.5},
         s("title", {}, `${one.name} · ${xFormat(point.x)}: ${point.said}`))),
-    ]));
+    ]),
+    marks.map((mark, n) => {  // above the lines: they are to be read
+      const right = mark.y !== undefined || x(mark.x) > width * 0.6;
+      const at = mark.y !== undefined ? {x: width - MARGIN.right - 4, y: y(mark.y) + 14} : {x: x(mark.x) + (right ? -5 : 5), y: bottom + 8 - 14 * n};
+      return s("text", {class: "mark", ...at, "text-anchor": right ? "end" : "start"}, mark.label);
+    }));
   const names = drawn.length > 1 || drawn[0].name ? h("p", {class: "names"}, drawn.map((one, n) => h("span", {}, swatch(n), foreign(one.name)))) : null;
   return h("figure", {class: "plot"}, h("figcaption", {}, h("h3", {}, title), note ? h("p", {class: "quiet"}, note) : null), names, chart,
     asTable(title, xTitle, drawn, xs, xFormat));
@@ -155,13 +155,17 @@ function chartsOf(subsetName) {
   const lengthSeries = by((_, subset) => (subset.lengths || []).filter((row) => row.score !== null && row.context_length !== null)
     .map((row) => scorePoint(row, row.context_length)));
   const marks = [];
-  lengthSeries.filter((one) => one.points.length).forEach((one, n) => {
+  const drawn = lengthSeries.filter((one) => one.points.length);
+  drawn.forEach((one) => {
     const effective = one.subset.effective_length;
     if (!effective || !effective.mean) return;
     if (!marks.length) marks.push({y: effective.threshold, label: say("threshold", {share: percent(effective.threshold)})});
     const {length, at_least: more} = effective.mean;
     if (length !== null && one.points.some((point) => point.x === length)) {
-      marks.push({x: length, n, label: `${say("effective")} ${more ? "≥\u00a0" : ""}${tokens(length)}`});
+      const same = marks.find((mark) => mark.x === length);
+      const label = `${say("effective")} ${more ? "≥\u00a0" : ""}${tokens(length)}`;
+      if (same) same.label += `, ${one.name}`;
+      else marks.push({x: length, label: drawn.length > 1 ? `${label} · ${one.name}` : label});
     }
   });
   const curve = (subset) => (subset.position && subset.position.curve) || subset.depths || [];

@@ -140,7 +140,9 @@ function corporaTable(run) {
 }
 
 function notes() {
-  const lines = RUNS.flatMap((run) => [...(run.notes || []), ...run.warnings].map((line) => (RUNS.length > 1 ? `${run.label}: ${line}` : line)));
+  const said = RUNS.map((run) => [...(run.notes || []), ...run.warnings]);
+  const ofAll = (line) => said.every((lines) => lines.includes(line));
+  const lines = RUNS.flatMap((run, n) => said[n].map((line) => (ofAll(line) ? line : `${run.label}: ${line}`)));
   RUNS.filter((run) => run.n_trials > run.trials.n).forEach((run) => lines.push(say("trials_left_out", {n: number(run.trials.n), all: number(run.n_trials)})));
   return lines.length ? h("ul", {class: "notes"}, [...new Set(lines)].map((line) => h("li", {dir: "auto"}, line))) : null;
 }

@@ -1,0 +1,28 @@
+"""Notes of a report in another language: those that needlepoint writes itself; any other stays as it is. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from .labels import Lang
+
+_CHINESE = (
+    (
+        re.compile(r"There is no interval over texts: a subset has (\d+) texts?, and (\d+) are needed\..*", re.DOTALL),
+        "没有跨文本的区间：有子集只用了 {0} 段文本，至少需要 {1} 段。"
+        "区间只说明在这些文本上再做试题（视为相互独立）会有多大出入；没有任何结论得到证实。"
+        "--replicates 5 或更多会换其他文本提问。",
+    ),
+    (
+        re.compile(r"Asking the same prompt again is no independent trial.*", re.DOTALL),
+        "重复同一提示不是独立试验：区间中每个提示只计一次。",
+    ),
+)
+
+
+def note_words(note: str, lang: Lang) -> str:
+    """The note in `lang`."""
+    for pattern, words in _CHINESE if lang == "zh" else ():
+        if found := pattern.fullmatch(note):
+            return words.format(*found.groups())
+    return note
