@@ -91,7 +91,7 @@ def clusters_table(runs: int) -> Iterator[str]:
     methods = {"this": ours, "Wilson, texts ignored": plain_wilson, "mean ± 1.96 SE": plain_error}
     yield "| correlation in a text | trials a text | texts | " + " | ".join(methods) + " |"
     yield "|---|---|---|" + "---|" * len(methods)
-    for correlation, size, texts in product((0.02, 0.1, 0.3), (5, 25, 100), (5, 20)):
+    for correlation, size, texts in product((0.02, 0.1, 0.3, 0.5), (5, 25, 100), (5, 20)):
         shares: dict[str, list[float]] = {name: [] for name in methods}
         for p in SHARES:
             dice = random.Random(f"clusters:{correlation}:{size}:{texts}:{p}")
