@@ -31,6 +31,7 @@ from .show.pull_request import comparison_markdown
 from .text.cache import Notify
 from .types import Trial
 
+NotableCells = dict[str, list[tuple[int, float]]]
 _NOT_PROMPTS = ("model", "api_url", "generation_config", "completions", "prompts")
 """Settings that decide who is asked and how, not what."""
 
@@ -171,6 +172,15 @@ def compare(
         made = [replace(found, p_adjusted=p) for found, p in zip(made, adjusted, strict=True)]
     gate = None if worse is None else Gate(fail_if_worse=worse, max_lost=lost or 0.0)
     return CompareResult(runs=runs, comparisons=tuple(made), gate=gate)
+
+
+def notable_cells(one: Path, other: Path) -> NotableCells:
+    """Cells whose difference stands out among all, by subset; none where the runs are no pair."""
+    try:
+        found = compare(one, other).first
+    except UsageError:
+        return {}
+    return {part.where.subset: found.notable(part.where.subset) for part in found.parts.subsets if part.where.subset}
 
 
 def _share(value: float | str | None, flag: str, *, above_zero: bool = False) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from .ask.folders import write_whole
 from .errors import OutputError
 from .fields import user_path
 
@@ -19,13 +20,9 @@ def checked_target(name: str, flag: str) -> Path:
     return path
 
 
-def write_whole(path: Path, parts: Iterable[str]) -> None:
+def write_text(path: Path, parts: Iterable[str]) -> None:
     """Write `parts` in UTF-8; on an error nothing is left behind."""
-    draft = path.with_name(f".{path.name}.part")
     try:
-        with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.writelines(parts)
-        draft.replace(path)
+        write_whole(path, "".join(parts).encode(errors="replace"))
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise OutputError(f"Cannot write {path}: {error.strerror or error}.") from None

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast, get_args
 from .ask.files import FilePrompt
 from .ask.folders import slug, write_whole
 from .ask.store import RunFolder
+from .comparison import NotableCells, notable_cells
 from .errors import InputError, NeedlepointError, OutputError, UsageError, did_you_mean
 from .fields import share, shown, user_path
 from .frames import csv_text, parquet_bytes, table_of
@@ -138,8 +139,9 @@ def write_files(
             made.append(shelf.write_text("report.html", page))
     if any(name in order.formats for name in _PICTURES):
         with part("the pictures"):
-            specs = _specs(by_name, order, look)
-            printed = _printable(specs, by_name, order, look, notify)
+            notable = notable_cells(folders[0].path, folders[1].path) if len(folders) == 2 else {}
+            specs = _specs(by_name, order, look, notable)
+            printed = _printable(specs, by_name, order, look, notable, notify)
             for name, spec in specs.items():
                 with part(f"the picture {name}"):
                     drawn = charts.svg(spec)
@@ -210,9 +212,11 @@ def names_of(folders: Sequence[RunFolder], reports: Sequence[Mapping[str, Any]])
     return [name if found.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(found)]
 
 
-def _specs(reports: Mapping[str, Mapping[str, Any]], order: Order, look: ChartLook) -> dict[str, charts.Spec]:
+def _specs(
+    reports: Mapping[str, Mapping[str, Any]], order: Order, look: ChartLook, notable: NotableCells
+) -> dict[str, charts.Spec]:
     if len(reports) > 1:
-        return charts.specs_of_several(reports, look)
+        return charts.specs_of_several(reports, look, notable=notable)
     return charts.specs_of(next(iter(reports.values())), look, order.charts)
 
 
@@ -221,6 +225,7 @@ def _printable(
     reports: Mapping[str, Mapping[str, Any]],
     order: Order,
     look: ChartLook,
+    notable: NotableCells,
     notify: Notify | None,
 ) -> dict[str, charts.Spec]:
     """The specs for PNG: in English where Chinese would be rows of boxes. An SVG finds its font where it is seen."""
@@ -231,7 +236,7 @@ def _printable(
             "No Chinese font is here: PNG pictures have English labels. Install one (fonts-noto-cjk), or name its "
             "folder in NEEDLEPOINT_FONTS."
         )
-    return _specs(reports, order, replace(look, lang="en"))
+    return _specs(reports, order, replace(look, lang="en"), notable)
 
 
 def _json(reports: Sequence[Mapping[str, Any]]) -> str:

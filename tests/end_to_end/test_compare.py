@@ -14,6 +14,7 @@ import pytest
 import needlepoint
 from needlepoint.ask.store import RunFolder
 from needlepoint.cli import main
+from needlepoint.comparison import notable_cells
 from needlepoint.errors import UsageError
 from needlepoint.scoring import write_report
 from needlepoint.types import Score
@@ -210,6 +211,20 @@ def test_several_runs_are_measured_by_the_first(run: Typed, made: Callable[..., 
     assert found.passed is False and [one.is_worse for one in found.comparisons] == [False, True]
     last = found.comparisons[1]
     assert last.whole is not None and last.p_value == pytest.approx(2 * last.whole.p_value)
+
+
+def test_the_picture_of_a_difference_outlines_what_stands_out(
+    run: Typed, made: Callable[..., Path], tmp_path: Path
+) -> None:
+    settings = {"lengths": "500,1k", "depths": "50", "replicates": 8}
+    one, other = made("perfect", **settings), made("cliff,at=700", **settings)
+    assert notable_cells(one, other) == {"english": [(1_000, 50.0)]}
+    assert notable_cells(one, made("perfect", seed=1)) == {}
+    assert run("report", one, other, "--format", "svg", "--out", "pictures")[0] == 0
+    assert "outlined" in (tmp_path / "pictures" / "difference_english.svg").read_text(encoding="utf-8")
+    woven = with_layout(other, "woven", tmp_path / "woven")
+    assert run("report", one, woven, "--format", "svg", "--out", "others")[0] == 0
+    assert not list((tmp_path / "others").glob("difference*"))
 
 
 def test_summaries_go_to_a_file_or_to_stdout(run: Typed, made: Callable[..., Path], tmp_path: Path) -> None:

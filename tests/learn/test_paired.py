@@ -9,7 +9,6 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from needlepoint.learn.paired import (
     benjamini_hochberg,
@@ -19,6 +18,8 @@ from needlepoint.learn.paired import (
     shift_of_trials,
     sign_flips,
 )
+
+stats = pytest.importorskip("scipy.stats", reason="scipy, the second implementation, is not installed")
 
 
 @pytest.mark.parametrize(("lost", "gained"), [(0, 0), (1, 0), (0, 3), (24, 4), (4, 24), (7, 7), (120, 90)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..comparison import CompareResult, compare
 from ..errors import UsageError, did_you_mean
-from ..files import checked_target, write_whole
+from ..files import checked_target, write_text
 from ..show.console import notify
 from ..show.versus import show_comparisons
 
@@ -51,7 +51,7 @@ def compare_runs(
     )
     text = found.junit() if summary == "junit" else found.markdown(most_flips=20 if most is None else most)
     if target is not None:
-        write_whole(target, [text])
+        write_text(target, [text])
     if as_json:
         print(json.dumps(found.json(), ensure_ascii=False, indent=2))
     elif summary is not None and target is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..evaluation import TaskResult
-from ..files import checked_target, write_whole
+from ..files import checked_target, write_text
 from ..rescoring import ScoreConfig, ascore_run, rows_text
 from ..show.console import downloads, notify
 from ..show.table import show_report
@@ -28,7 +28,7 @@ def score_again(run: str, flags: Mapping[str, Any], *, config_file: str | None, 
     with downloads() as progress:
         result = asyncio.run(ascore_run(run, config, notify=notify, progress=progress, interrupts=True))
     if out is not None:
-        write_whole(out, rows_text(result.folder))
+        write_text(out, rows_text(result.folder))
     if rows == "-":
         for line in rows_text(result.folder):
             sys.stdout.write(line)

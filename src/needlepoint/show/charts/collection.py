@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..facts import records, subsets_of
@@ -52,8 +52,16 @@ def heatmap_specs(report: Mapping[str, Any], look: ChartLook | None = None) -> d
     return specs_of(report, look, ("heatmap",))
 
 
-def specs_of_several(runs: Runs, look: ChartLook | None = None) -> dict[str, Spec]:
-    """Several runs' charts, for each subset: small heatmaps, a curve of each, the difference where they are two."""
+def specs_of_several(
+    runs: Runs,
+    look: ChartLook | None = None,
+    *,
+    notable: Mapping[str, Collection[tuple[int, float]]] | None = None,
+) -> dict[str, Spec]:
+    """Several runs' charts, for each subset: small heatmaps, a curve of each, the difference where they are two.
+
+    Layouts measure different things, so there is no difference between them. `notable` cells of a subset are outlined.
+    """
     found: dict[str, Spec] = {}
     names = [str(row.get("name") or "all") for report in runs.values() for row in records(report.get("subsets"))]
     for subset in dict.fromkeys(names):
@@ -61,9 +69,10 @@ def specs_of_several(runs: Runs, look: ChartLook | None = None) -> dict[str, Spe
             f"{_HEATMAP}s": multiples_spec(runs, subset, look),
             "accuracy_by_length": accuracy_of_runs_spec(runs, subset, look),
         }
-        if len(runs) == 2:
+        if len(runs) == 2 and len({report.get("layout") for report in runs.values()}) == 1:
             (a, before), (b, after) = runs.items()
-            made["difference"] = difference_spec(before, after, subset, look, names=(a, b))
+            outlined = (notable or {}).get(subset, ())
+            made["difference"] = difference_spec(before, after, subset, look, names=(a, b), notable=outlined)
         for name, spec in made.items():
             if spec is not None:
                 found[_free(f"{name}_{file_name(subset)}", found)] = spec
