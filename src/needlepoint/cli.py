@@ -92,6 +92,9 @@ def prompts(
 @app.command("eval", cls=flags.Grouped, short_help="Ask a model, and show how it did.")
 def eval_(
     model: flags.AskedModel = None,
+    backend: flags.Backend = None,
+    dtype: flags.Dtype = None,
+    device: flags.Device = None,
     api_url: flags.ApiUrl = None,
     api_key: flags.AskedKey = None,
     datasets: flags.Datasets = None,

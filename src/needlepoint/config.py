@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
 from .ask.budget import Budget, Prices, read_prices
-from .ask.models import REASONING_TOKENS, reasons, takes_temperature
+from .ask.models import BACKENDS, DTYPES, REASONING_TOKENS, reasons, takes_temperature
 from .ask.policy import RunnerSettings
 from .errors import UsageError, did_you_mean
 from .fields import (
@@ -268,6 +268,9 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
     """A whole run: the prompts, the model that is asked, how fast, and where it is kept. EvalScope's names work."""
 
     api_url: Sentence | None = None
+    backend: Annotated[str, one_of("backend", BACKENDS)] | None = None
+    dtype: Annotated[str, one_of("dtype", DTYPES)] | None = None
+    device: Sentence | None = None
     eval_batch_size: Annotated[int, whole(1, 4_096)] | None = None
     concurrency: Annotated[int | Literal["auto"], BeforeValidator(places)] | None = None
     generation_config: dict[str, Any] = {}
@@ -398,13 +401,14 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
             found["depths"] = list(self.grid().depths)
         if self.completions:
             found["completions"] = True
+        found |= {name: value for name in ("backend", "dtype") if (value := getattr(self, name)) is not None}
         if self.prompts is not None:
             found["prompts"] = str(user_path(self.prompts).resolve())
         return found
 
     def free(self) -> dict[str, Any]:
         """The settings that may change when a run goes on."""
-        names = ("limit", "eval_batch_size", "concurrency", "stream", "timeout", "max_attempts", "rpm", "tpm")
+        names = ("device", "limit", "eval_batch_size", "concurrency", "stream", "timeout", "max_attempts", "rpm", "tpm")
         given = {
             name: value
             for name in (*names, "max_cost", "max_tokens_total")

@@ -100,6 +100,12 @@ AskedKey = Annotated[
     ),
 ]
 ApiUrl = Annotated[str | None, _option(ASK, "URL", "OpenAI-compatible server, e.g. http://localhost:8000/v1.")]
+Backend = Annotated[
+    str | None,
+    _option(ASK, "NAME", "Runs a model of this machine: transformers (folder or hub id) or llamacpp (GGUF)."),
+]
+Dtype = Annotated[str | None, _option(ASK, "NAME", "Numbers of the transformers engine: bf16, fp16 or fp32.")]
+Device = Annotated[str | None, _option(ASK, "NAME", "cpu, cuda or cuda:N; the first GPU where not given.")]
 EvalBatchSize = Annotated[str | None, _option(ASK, "N", "Requests in flight; 8 where not given.")]
 Concurrency = Annotated[str | None, _option(ASK, "N|auto", "The same; auto grows until the server is busy.")]
 GenerationConfig = Annotated[

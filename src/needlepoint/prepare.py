@@ -63,6 +63,9 @@ async def prepared(
         completions=config.completions,
         stream=config.stream,
         max_model_len=config.max_model_len,
+        backend=config.backend,
+        dtype=config.dtype,
+        device=config.device,
         longest_tokens=None if config.prompts is not None else max(task.grid.lengths) + sampling.max_tokens,
         template_options=kwargs if isinstance(kwargs, dict) else {},
         local=lambda: connect(

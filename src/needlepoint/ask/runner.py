@@ -223,7 +223,9 @@ class Runner:
         n_asked, at = len(flights), 0
         wait_s = 0.0
         replies: AsyncIterator[Reply] = self._model.ask([flight.job.prompt for flight in flights], self._sampling)
-        due += self._deadline.seconds(flights[0].n_tokens, flights[0].max_tokens)
+        # An engine that takes a wave works on it as a whole: the first reply may have to wait for all of it.
+        first = flights if self._wave > 1 else flights[:1]
+        due += sum(self._deadline.seconds(flight.n_tokens, flight.max_tokens) for flight in first)
         try:
             async with asyncio.timeout_at(due) as timeout:
                 async for reply in replies:

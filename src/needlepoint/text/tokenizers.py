@@ -223,9 +223,11 @@ class JsonTokenizer:
 
 
 def _fast_from_json(data: bytes, name: str, identity: str) -> SplintrTokenizer | None:
-    """The fast engine where it knows this file's whole configuration and gives back the text; else None."""
-    import splintr
-
+    """The fast engine where it is there, knows this file's whole configuration and gives back the text; else None."""
+    try:
+        import splintr
+    except ModuleNotFoundError:  # a machine with little more than PyTorch on it
+        return None
     try:
         engine = splintr.from_json_bytes(data)
         specials = engine.special_tokens()

@@ -5,6 +5,7 @@ A new model is one file, one line in `_FACTORIES` and one parameter in the contr
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +37,15 @@ def is_local(name: str) -> bool:
     return name == "smollm2" or name.lower().endswith(".gguf") or name.partition(":")[0] == "simulated"
 
 
+BACKENDS = ("transformers", "llamacpp")
+DTYPES = ("bf16", "fp16", "fp32")
+
+
+def is_weights_folder(name: str) -> bool:
+    """Whether a name is a folder with a model that transformers can load."""
+    return os.path.isfile(os.path.join(os.path.expanduser(name), "config.json"))  # noqa: PTH111, PTH113, PTH118 (says no to names that can't be one)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
     """What is known of the model that a user asked for; a factory takes what concerns it."""
@@ -51,6 +61,9 @@ class _Wanted:
     local: Callable[[], Endpoint] | None = None
     longest_tokens: int | None = None
     threads: int | None = None
+    backend: str | None = None
+    dtype: str | None = None
+    device: str | None = None
     template_options: Mapping[str, object] | None = None
     notify: Callable[[str], None] | None = None
     progress: Any = None
@@ -64,14 +77,27 @@ def create(name: str, **settings: Any) -> Model:
     or sent before the model's `connect`. A name that no model has raises UsageError.
     """
     wanted = _Wanted(name=name, **settings)
+    if wanted.backend is not None and wanted.api_url:
+        raise UsageError("--backend and --api-url exclude each other: a backend runs the model on this machine.")
     for is_meant, factory in _FACTORIES:
         if is_meant(wanted):
             return factory(wanted)
     hint = did_you_mean(name, ("smollm2", "simulated"))
     raise UsageError(
         f"There is no model {name!r} here.{hint} Give --api-url for the model of a server; without it --model is "
-        "'smollm2', the path of a .gguf file, or 'simulated[:KIND,...]'."
+        "'smollm2', the path of a .gguf file, a folder of weights, 'simulated[:KIND,...]', or with --backend "
+        "transformers a hub id."
     )
+
+
+def _backend(wanted: _Wanted) -> str | None:
+    """What runs a model of this process: as asked, else by what its name means."""
+    if wanted.backend is None:
+        return "transformers" if is_weights_folder(wanted.name) else None
+    is_gguf = wanted.name == "smollm2" or wanted.name.lower().endswith(".gguf")
+    if wanted.backend == "llamacpp" and not is_gguf:
+        raise UsageError(f"--backend llamacpp runs .gguf files and 'smollm2', not {wanted.name!r}.")
+    return wanted.backend
 
 
 def _openai(wanted: _Wanted) -> Model:
@@ -105,6 +131,22 @@ def _llamacpp(wanted: _Wanted) -> Model:
     return model
 
 
+def _transformers(wanted: _Wanted) -> Model:
+    from .transformers import TransformersModel
+
+    model = TransformersModel(
+        wanted.name,
+        dtype=wanted.dtype,
+        device=wanted.device,
+        n_ctx=wanted.max_model_len,
+        template_options=wanted.template_options,
+        notify=wanted.notify,
+        progress=wanted.progress,
+    )
+    model.reserve(wanted.longest_tokens or 0)
+    return model
+
+
 def _simulated(wanted: _Wanted) -> Model:
     from .simulated import SimulatedModel
 
@@ -113,6 +155,7 @@ def _simulated(wanted: _Wanted) -> Model:
 
 _FACTORIES: tuple[tuple[Callable[[_Wanted], bool], Callable[[_Wanted], Model]], ...] = (
     (lambda wanted: bool(wanted.api_url), _openai),
+    (lambda wanted: _backend(wanted) == "transformers", _transformers),
     (lambda wanted: wanted.name == "smollm2" or wanted.name.lower().endswith(".gguf"), _llamacpp),
     (lambda wanted: wanted.name.partition(":")[0] == "simulated", _simulated),
 )

@@ -126,7 +126,7 @@ def _quota() -> int | None:
 
 def _load() -> Any:
     try:
-        with _patient_threads():
+        with patient_threads():
             import xllamacpp
     except ModuleNotFoundError:
         raise MissingExtra("Reading a GGUF model", "local") from None
@@ -136,7 +136,7 @@ def _load() -> Any:
 
 
 @contextmanager
-def _patient_threads() -> Iterator[None]:
+def patient_threads() -> Iterator[None]:
     """Let OpenMP's threads wait briefly and then sleep. It reads the environment once, when it is loaded.
 
     By default they spin for milliseconds, in each of hundreds of waits a token: on 2 cores with one other busy process
