@@ -85,7 +85,7 @@ Debug = Annotated[bool, _option("Other", None, "Show tracebacks.", "--debug")]
 AskedModel = Annotated[
     str | None,
     _option(
-        ASK, "NAME", "A server's model, smollm2 (where none is named), a GGUF file, or simulated[:KIND,...].", "--model"
+        ASK, "NAME", "A server's model, smollm2 (where none is named), a GGUF file, a folder of weights, or simulated[:KIND,...].", "--model"
     ),
 ]
 AskedKey = Annotated[
