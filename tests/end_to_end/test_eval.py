@@ -296,7 +296,7 @@ def test_a_providers_batch_answers_are_read_back(run: Any, dataset: Path, tmp_pa
     code, _, err = run("eval", *common, "--batch-results", "results.jsonl")
     assert code == 0, err
     report = json.loads((only_run(tmp_path / "outputs") / "report.json").read_text())
-    assert report["outcomes"] == {"correct": 2, "wrong": 1}
+    assert report["outcomes"] == {"correct": 2, "not_found": 1}
 
 
 def test_a_dry_run_asks_nobody_and_needs_no_key(run: Any, arguments: str, tmp_path: Path) -> None:

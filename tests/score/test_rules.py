@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from needlepoint.score.rules import find_phrase, score
+from needlepoint.score.rules import found_each, score
 from needlepoint.types import Failure, Needle, Reply, Trial, Usage
 
 
@@ -46,7 +46,7 @@ SEED = "eat a sandwich and sit in Dolores Park"
         (["4815162"], "The code is 4815162.", "correct", 1.0),
         (["4815162"], "The code is ４８１５１６２。", "correct", 1.0),
         (["4815162"], "The code is 48151623.", "wrong", 0.0),
-        (["4815162"], "The code is 4,815,162", "wrong", 0.0),
+        (["4815162"], "The code is 4,815,162", "correct", 1.0),
         (["ten"], "It was often so.", "wrong", 0.0),
         (["ten"], "It was ten.", "correct", 1.0),
         (["1987年3月14日"], "日期是1987年3月14日。", "correct", 1.0),
@@ -72,11 +72,10 @@ def test_the_span_is_where_the_answer_stands() -> None:
     found = score(trial("4815162"), Reply(text=text))
     assert found.span is not None
     assert text[slice(*found.span)] == "４８１５１６２"
-    assert find_phrase("nothing", "4815162") is None
 
 
 def test_reasoning_is_not_an_answer() -> None:
-    found = score(trial("4815162"), Reply(text="I do not know.", reasoning="It says 4815162."))
+    found = score(trial("4815162"), Reply(text="Some number.", reasoning="It says 4815162."))
     assert found.outcome == "wrong"
 
 
@@ -112,3 +111,9 @@ def test_truncation_needs_a_proven_length_and_more_than_counting_noise() -> None
     assert score(trial("4815162", proven=False), short).outcome == "wrong"
     assert score(trial("4815162"), Reply(text="no", usage=Usage(prompt=969))).outcome == "wrong"
     assert score(trial("4815162"), Reply(text="no", usage=Usage(prompt=967))).outcome == "truncated"
+
+
+def test_it_is_told_which_of_several_needles_an_answer_states() -> None:
+    three = trial("a1", "b2", "c3")
+    assert found_each(three, Reply(text="c3 and a1")) == [True, False, True]
+    assert found_each(three, Reply(text="<think>b2</think>")) == [False] * 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from needlepoint.types import Needle, Trial
 
 
@@ -31,3 +33,9 @@ def trial(*answers: str, id: str = "t", sent_tokens: int | None = 1_000) -> Tria
         sent_tokens=sent_tokens,
         length_proven=True,
     )
+
+
+def asked(*needles: Needle, question: str) -> Trial:
+    """A trial that asks `question` of a text with these needles in it."""
+    answers = tuple(answer for needle in needles for answer in needle.answers)
+    return replace(trial(), needles=needles, answers=answers, question=question)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..score.rules import find_phrase
+from ..score.rules import found_each
 from ..types import VALID_OUTCOMES, Reply, Score, Trial
 
 
@@ -30,15 +30,14 @@ def recall(rows: Iterable[tuple[Trial, Reply, Score]]) -> list[dict[str, Any]]:
     """One row for each subset, length and count of needles of trials with several, as `report.json` has it.
 
     `score` is the mean share found, `all_found` the share of trials with every needle, `needles` the share found of
-    each, in the order in which they stand in the text. Which ones are found is seen by their phrases.
+    each, in the order in which they stand in the text. Which ones are found is seen by the rules.
     """
     found: dict[tuple[str, int, int], _Recall] = {}
     for trial, reply, score in rows:
-        answers = _answers(trial)
-        if score.outcome not in VALID_OUTCOMES or score.score is None or len(answers) < 2:
+        if score.outcome not in VALID_OUTCOMES or score.score is None or len(trial.answers) < 2:
             continue
-        seen = [find_phrase(reply.text, answer) is not None for answer in answers] if reply.text else []
-        place = (trial.subset, trial.context_length, len(answers))
+        seen = _in_order(trial, found_each(trial, reply)) if reply.text else []
+        place = (trial.subset, trial.context_length, len(trial.answers))
         found.setdefault(place, _Recall()).add(seen, score.score)
     return [
         {
@@ -54,8 +53,7 @@ def recall(rows: Iterable[tuple[Trial, Reply, Score]]) -> list[dict[str, Any]]:
     ]
 
 
-def _answers(trial: Trial) -> list[str]:
-    """The answers, in the order in which their needles stand in the text where that is known."""
-    answers = list(trial.answers)
+def _in_order(trial: Trial, seen: list[bool]) -> list[bool]:
+    """In the order in which their needles stand in the text, where that is known."""
     places = [one.needle for one in sorted(trial.placements, key=lambda one: one.tokens_before)]
-    return [answers[place] for place in places] if sorted(places) == list(range(len(answers))) else answers
+    return [seen[place] for place in places] if sorted(places) == list(range(len(seen))) else seen
