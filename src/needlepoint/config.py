@@ -36,6 +36,7 @@ from .fields import (
 from .judging import JudgeConfig, JudgeContract, JudgeFields, JudgeModel, Jury, prepare_judge
 from .learn.effective import PRESETS, Bar, Preset
 from .plan.grid import Grid, apply_limit
+from .plan.keyed import WOVEN_SETS
 from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, given_facts
 from .plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, check_template
 from .plan.task import Task, Verify
@@ -128,7 +129,7 @@ class PromptsConfig(_Strict):
     length_mode: Annotated[LengthMode, one_of("length mode", get_args(LengthMode))] | None = None
     layout: Annotated[Layout, one_of("layout", get_args(Layout))] = "classic"
     needle: Texts | None = None
-    needle_set: Annotated[str, one_of("needle set", NEEDLE_SETS)] = "seed"
+    needle_set: Annotated[str, one_of("needle set", (*NEEDLE_SETS, *WOVEN_SETS))] = "seed"
     needle_count: Annotated[int, whole(1, MAX_DRAWN)] = 1
     question: Sentence | None = None
     system_prompt: Text | None = None

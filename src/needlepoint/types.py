@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypedDict, runtime_checkable
 
 LengthMode = Literal["evalscope", "exact"]
-Layout = Literal["classic"]
+Layout = Literal["classic", "lattice", "woven"]
 CacheKind = Literal["none", "slot", "radix", "points"]
 """What an engine keeps of earlier prompts: nothing; the last prompt of its one slot; prefixes, as many as there is room
 for (vLLM, SGLang, most hosted models); prefixes up to the points that a request marks (explicit breakpoints)."""
@@ -157,11 +157,13 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of a prompt's tokens. Two prompts whose segments have equal ids up to here share that prefix; of the
-    first pair that differs, segments with one `source` still share their first min(n_tokens)."""
+    """A run of a prompt's tokens: those of `source` from its token `start` on. Two prompts whose segments are equal up
+    to here share that prefix; of the first pair that differs, segments with one source and start still share their
+    first min(n_tokens)."""
 
     source: str
     n_tokens: int
+    start: int = 0
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------

@@ -32,13 +32,17 @@ _BOUNDARIES: tuple[tuple[Boundary, _Finder], ...] = (("sentence", sentence_ends)
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
+class Spot:
+    """A place for a needle: in front of this byte of the haystack."""
+
     byte: int
     boundary: Boundary
 
 
 @dataclass(frozen=True, slots=True)
-class _Fitted:
+class Fitted:
+    """Where the text of a prompt ends, what fills it up, and the prompt's tokens."""
+
     end: int
     filler: str
     runs: list[Run]
@@ -50,9 +54,9 @@ class _Fitted:
         return max(1, self.text_tokens + self.filler_tokens)
 
 
-def tolerance(length: int) -> float:
+def tolerance(length: int, share: float = MAX_DEPTH_ERROR) -> float:
     """How many tokens a needle may stand away from its depth before a looser boundary is taken."""
-    return max(MAX_DEPTH_ERROR * length, MIN_DEPTH_ERROR_TOKENS)
+    return max(share * length, MIN_DEPTH_ERROR_TOKENS)
 
 
 def fit(
@@ -63,8 +67,12 @@ def fit(
     replicate: int,
     needles: Sequence[Needle],
     question: str,
+    at: Spot | None = None,
 ) -> Prompt:
-    """The prompt of `cell.context_length` tokens. Raises LengthError where it cannot be built."""
+    """The prompt of `cell.context_length` tokens. Raises LengthError where it cannot be built.
+
+    A single needle stands `at` a spot that was chosen for it, where there is room for it; else by its depth.
+    """
     hay = splicer.haystack
     length = cell.context_length
     overhead = splicer.count(frame.before) + splicer.count(frame.after)
@@ -76,10 +84,13 @@ def fit(
             f"the needles {needle_tokens}. About {overhead + needle_tokens + 32} tokens is the shortest that works."
         )
     depths = spread(cell.depth_percent, len(needles))
-    found: _Fitted | None = None
-    for held_back in _HELD_BACK:
-        spots = [_nearest(hay, depth / 100 * room, room - held_back, tolerance(length)) for depth in depths]
-        found = _end(splicer, frame, needles, spots, length, room)
+    found: Fitted | None = None
+    if at is not None:
+        spots = [at]
+        found = fill(splicer, frame, needles, spots, length, room)
+    for held_back in _HELD_BACK if found is None else ():
+        spots = [nearest(hay, depth / 100 * room, room - held_back, tolerance(length)) for depth in depths]
+        found = fill(splicer, frame, needles, spots, length, room)
         if found is None:
             continue
         strays = [
@@ -112,7 +123,7 @@ def fit(
         question=question,
         frame=frame,
         haystack=hay,
-        edits=tuple(_context_edits(hay, needles, spots, found.end, found.filler)),
+        edits=tuple(context_edits(hay, needles, spots, found.end, found.filler)),
         runs=tuple(found.runs),
         n_tokens=sum(map(len, found.runs)),
         hay_tokens=found.hay_tokens,
@@ -134,20 +145,20 @@ def whole_edits(frame: Frame, context_edits: Sequence[Edit]) -> list[Edit]:
     return edits
 
 
-def _end(
+def fill(
     splicer: Splicer,
     frame: Frame,
     needles: Sequence[Needle],
-    spots: Sequence[_Spot],
+    spots: Sequence[Spot],
     length: int,
     room: int,
-) -> _Fitted | None:
+) -> Fitted | None:
     """Where the text ends, what fills it up, and the prompt's tokens; None where the needles stand in the way."""
     hay = splicer.haystack
     lowest = max(spot.byte for spot in spots)
 
     def runs_with(end: int, filler: str) -> list[Run]:
-        return splicer.splice(whole_edits(frame, _context_edits(hay, needles, spots, end, filler)))
+        return splicer.splice(whole_edits(frame, context_edits(hay, needles, spots, end, filler)))
 
     token = room
     for _ in range(4):  # the guess `room` is off by what joins add or save
@@ -158,7 +169,7 @@ def _end(
         if difference == 0:
             break
         token = max(1, min(len(hay), token + difference))
-    best: _Fitted | None = None
+    best: Fitted | None = None
     for finder in (word_ends, character_ends):
         for end in islice(_ends(hay, token, finder), _TRIED_CUTS):
             if end < lowest:
@@ -171,7 +182,7 @@ def _end(
             if filled is None:
                 continue
             if best is None or missing < best.filler_tokens:
-                best = _Fitted(end, *filled, hay.tokens_before(end), missing)
+                best = Fitted(end, *filled, hay.tokens_before(end), missing)
             break  # the next cuts are shorter still
         if best is not None and best.filler_tokens <= _MUCH_FILLER:
             break
@@ -205,9 +216,7 @@ def _fill(
     return filler, found
 
 
-def _context_edits(
-    hay: Haystack, needles: Sequence[Needle], spots: Sequence[_Spot], end: int, filler: str
-) -> list[Edit]:
+def context_edits(hay: Haystack, needles: Sequence[Needle], spots: Sequence[Spot], end: int, filler: str) -> list[Edit]:
     edits: list[Edit] = []
     for needle, spot in zip(needles, spots, strict=True):
         before, _ = hay.window(spot.byte - 8, spot.byte)
@@ -240,11 +249,11 @@ def _ends(hay: Haystack, token: int, finder: _Finder) -> Iterator[int]:
     """Places to end the text at, from about `token` tokens down: those of `finder` where a token ends."""
     high = hay.start_of(min(len(hay), token))
     text, base = hay.window(hay.start_of(max(0, token - _REACH_TOKENS)), high + 16)
-    places = {place for place in _bytes_of(text, base, finder) if place <= high and hay.is_joint(place)}
+    places = {place for place in bytes_of(text, base, finder) if place <= high and hay.is_joint(place)}
     yield from sorted(places, reverse=True)
 
 
-def _nearest(hay: Haystack, target: float, highest: int, allowed: float) -> _Spot:
+def nearest(hay: Haystack, target: float, highest: int, allowed: float) -> Spot:
     """The sentence end nearest to `target` tokens; where that is farther than `allowed`, a clause or word end."""
     limit = hay.start_of(max(0, min(len(hay), highest)))
     middle = hay.start_of(round(min(target, highest)))
@@ -257,22 +266,22 @@ def _nearest(hay: Haystack, target: float, highest: int, allowed: float) -> _Spo
             low, high = max(lowest, middle - radius), min(topmost, middle + radius)
             place = _closest(hay, finder, low, high, target, allowed, start_counts=boundary == "sentence")
             if place is not None:
-                return _Spot(place, boundary)
+                return Spot(place, boundary)
             if low <= lowest and high >= topmost:
                 break
             radius *= 6
     for finder in (word_ends, character_ends):
         place = _closest(hay, finder, middle - 320, min(limit, middle + 320), target, allowed, start_counts=False)
         if place is not None:
-            return _Spot(place, "word")
-    return _Spot(_character_end(hay, round(min(target, highest))), "word")
+            return Spot(place, "word")
+    return Spot(_character_end(hay, round(min(target, highest))), "word")
 
 
 def _closest(
     hay: Haystack, finder: _Finder, low: int, high: int, target: float, allowed: float, *, start_counts: bool
 ) -> int | None:
     text, base = hay.window(low - 64, high + 16)  # context for abbreviations and what follows a full stop
-    places = [place for place in _bytes_of(text, base, finder) if low <= place <= high]
+    places = [place for place in bytes_of(text, base, finder) if low <= place <= high]
     if start_counts and low <= 0:
         places.append(0)
     best: tuple[float, int] | None = None
@@ -283,7 +292,7 @@ def _closest(
     return None if best is None else best[1]
 
 
-def _bytes_of(text: str, base: int, finder: _Finder) -> Iterator[int]:
+def bytes_of(text: str, base: int, finder: _Finder) -> Iterator[int]:
     """The places that `finder` names in `text`, as bytes of the haystack."""
     byte, last = base, 0
     for index in sorted(finder(text)):

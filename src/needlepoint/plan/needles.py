@@ -151,11 +151,11 @@ def draw_facts(kind: str, count: int, language: Language, rng: Random, occurs: C
     form = rng.choice(tongue.forms[kind])
     needles: list[Needle] = []
     for _ in range(count):
-        needles.append(_draw_one(kind, tongue, form, rng, occurs, needles))
-    return Facts(needles=tuple(needles), question=_question(tongue, form, needles), kind=kind)
+        needles.append(draw_one(kind, tongue, form, rng, occurs, needles))
+    return Facts(needles=tuple(needles), question=question_of(tongue, form, needles), kind=kind)
 
 
-def _draw_one(
+def draw_one(
     kind: str,
     tongue: Tongue,
     form: Form,
@@ -163,6 +163,7 @@ def _draw_one(
     occurs: Callable[[str], bool],
     earlier: Sequence[Needle],
 ) -> Needle:
+    """A fact of this form that nothing in the haystack (`occurs`) or in `earlier` can be mistaken for."""
     for _ in range(_TRIES):
         key = tongue.keys[form.subject](rng)
         value = tongue.values[kind](rng)
@@ -171,7 +172,7 @@ def _draw_one(
         shown = tongue.quotes.format(value) if kind == "word" else value
         text = pattern.format(key=subject, Key=subject[0].upper() + subject[1:], value=shown)
         needle = Needle(text=text, answers=(value,), key=key)
-        alone = _question(tongue, form, [needle])
+        alone = question_of(tongue, form, [needle])
         if value in alone or text.count(value) != 1 or any(_confusable(needle, other) for other in earlier):
             continue
         if occurs(key) or occurs(value):
@@ -191,7 +192,8 @@ def _confusable(one: Needle, other: Needle) -> bool:
     )
 
 
-def _question(tongue: Tongue, form: Form, needles: Sequence[Needle]) -> str:
+def question_of(tongue: Tongue, form: Form, needles: Sequence[Needle]) -> str:
+    """Asks for all of these needles by their keys."""
     subjects = [f"{form.article}{needle.key}" for needle in needles]
     pattern = form.ask_one if len(subjects) == 1 else form.ask_many
     return pattern.format(keys=tongue.listed(subjects))

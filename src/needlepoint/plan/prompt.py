@@ -7,6 +7,7 @@ import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..errors import UsageError, did_you_mean
 from ..text.chat import split_at_context
@@ -179,21 +180,24 @@ class Prompt:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The prompt's tokens as runs that can be compared without holding texts."""
+        """The prompt's tokens as runs that can be compared without holding texts: the haystack's by their place, all
+        others one by one."""
         found: list[Segment] = []
         source = self.haystack.fingerprint
         for run in self.runs:
             if run.ids is None:
-                found.append(Segment(f"{source}@{run.start}", len(run)))
+                found.append(Segment(source, len(run), run.start))
             else:
-                key = hashlib.sha256(run.ids.tobytes()).hexdigest()[:16]
-                found.append(Segment(f"ids:{key}", len(run)))
+                found += map(_token, run.ids)
         return tuple(found)
 
     @property
     def fork(self) -> int:
-        """Tokens before the first needle: where this prompt leaves the prefix that it shares with others."""
-        if len(self.runs) > 2 and self.runs[1].ids is None:
+        """Where this prompt leaves the prefix that it shares with others: tokens before its first needle, or, where
+        all needles are in the shared text (`woven`), before what follows the text."""
+        if self.layout == "woven":
+            return self.n_tokens - len(self.runs[-1])
+        if self.edits[0].start and len(self.runs) > 2 and self.runs[1].ids is None:
             return len(self.runs[0]) + len(self.runs[1])
         shared = self.frame.before + self.haystack.data[: self.edits[0].start].decode()
         return self.haystack.tokenizer.count(shared, special=True)
@@ -202,6 +206,12 @@ class Prompt:
         """Render the messages and encode them anew, whole: the proof of `n_tokens`."""
         text = self.text() if self.frame.render is None else self.frame.render(self.messages())
         return self.haystack.tokenizer.count(text, special=True)
+
+
+@lru_cache(maxsize=1 << 16)
+def _token(number: int) -> Segment:
+    """A token by itself; prompts share most of these."""
+    return Segment(f"#{number}", 1)
 
 
 def fingerprint(messages: Sequence[Message]) -> str:

@@ -9,6 +9,7 @@ place where both encodings have a token boundary is one that no merge has crosse
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,16 +42,21 @@ class Run:
         return self.end - self.start if self.ids is None else len(self.ids)
 
 
+_Joined = tuple[int, list[Run], int | None]
+"""Around some edits: (haystack tokens before, runs, first haystack token behind or None at the end)."""
+
+
 class Splicer:
     """Counts edited versions of one haystack. Remembers encoded windows, since grids share most of them."""
 
-    __slots__ = ("_remembered", "_window", "encoded_bytes", "haystack")
+    __slots__ = ("_joined", "_remembered", "_window", "encoded_bytes", "haystack")
 
     def __init__(self, haystack: Haystack) -> None:
         self.haystack = haystack
         self.encoded_bytes = 0
         self._window = _WINDOW_BYTES
         self._remembered: dict[str, Encoding] = {}
+        self._joined: dict[tuple[object, ...], _Joined | None] = {}
 
     def count(self, text: str) -> int:
         """Tokens of a text that stands around or in many prompts; remembered."""
@@ -74,21 +80,32 @@ class Splicer:
         runs: list[Run] = []
         at = 0  # haystack tokens up to here are in `runs`
         for group in _groups(edits, window):
-            joined = self._join(group, window, at)
+            joined = self._join_once(group, window, at)
             if joined is None:
                 return None
-            before, ids, after = joined
+            before, inside, after = joined
             if before > at:
                 runs.append(Run(at, before))
-            runs.append(Run(0, 0, ids))
+            runs += inside
             if after is None:
                 return runs
             at = after
         runs.append(Run(at, len(self.haystack)))
         return runs
 
-    def _join(self, group: Sequence[Edit], window: int, at: int) -> tuple[int, array[int], int | None] | None:
-        """(haystack tokens before, new ids, first haystack token behind or None at the end), or None: look wider."""
+    def _join_once(self, group: Sequence[Edit], window: int, at: int) -> _Joined | None:
+        """`_join`, remembered where the text goes on behind the edits: many prompts have the same ones."""
+        if group[-1].end is None:
+            return self._join(group, window, at)
+        key = (window, at, *group)
+        if key not in self._joined:
+            if len(self._joined) >= _REMEMBERED:
+                self._joined.clear()
+            self._joined[key] = self._join(group, window, at)
+        return self._joined[key]
+
+    def _join(self, group: Sequence[Edit], window: int, at: int) -> _Joined | None:
+        """The tokens around some edits, or None: look wider. What is the haystack's own, is told as such."""
         hay = self.haystack
         first, last = group[0], group[-1]
         # Tokens of no width can stand at the very start: a window that reaches it takes them in.
@@ -106,10 +123,13 @@ class Splicer:
                 right_token += 1
             right = hay.start_of(right_token)
         parts: list[str] = []
-        place = left
+        stretches: list[tuple[int, int, int]] = []
+        place, size = left, 0
         for edit in group:
-            parts.append(hay.data[place : edit.start].decode())
-            parts.append(edit.text)
+            kept = hay.data[place : edit.start]
+            stretches.append((size, size + len(kept), place))
+            parts += (kept.decode(), edit.text)
+            size += len(kept) + len(edit.text.encode())
             place = edit.end if edit.end is not None else edit.start
         if right_token is not None:
             parts.append(hay.data[place:right].decode())
@@ -119,14 +139,70 @@ class Splicer:
             return None
         before, begin = head
         if right_token is None:
-            return before, found.ids[begin:], None
+            return self._told(found, before, begin, len(found), stretches[1:], None)
         assert last.end is not None
         length = found.ends[-1] if found.ends else 0
         tail = self._tail(found, right_token, right - length, last.end)
         if tail is None or tail[0] < begin:
             return None
         stop, after = tail
-        return before, found.ids[begin:stop], after
+        while stop > begin and found.ids[stop - 1] == hay.ids[after - 1] and hay.start_of(after - 1) >= last.end:
+            stop, after = stop - 1, after - 1
+        return self._told(found, before, begin, stop, stretches[1:], after)
+
+    def _told(
+        self,
+        found: Encoding,
+        before: int,
+        begin: int,
+        stop: int,
+        stretches: Sequence[tuple[int, int, int]],
+        after: int | None,
+    ) -> _Joined:
+        """The window's tokens `begin..stop`, with those that are the haystack's own as runs of it.
+
+        Equal prefixes are then equal runs, however wide the windows were and wherever they began.
+        """
+        hay = self.haystack
+        while begin < stop and before < len(hay) and found.ids[begin] == hay.ids[before]:
+            before, begin = before + 1, begin + 1
+        runs: list[Run] = []
+        at = begin
+        for (
+            low,
+            high,
+            place,
+        ) in stretches:  # the text between two edits: (from, to) in the window, where in the haystack
+            own = self._own(found, max(at, bisect_left(found.ends, low) + 1), stop, high, place - low)
+            if own is not None:
+                first, token, count = own
+                if first > at:
+                    runs.append(Run(0, 0, found.ids[at:first]))
+                runs.append(Run(token, token + count))
+                at = first + count
+        if stop > at or not runs:
+            runs.append(Run(0, 0, found.ids[at:stop]))
+        return before, runs, after
+
+    def _own(self, found: Encoding, index: int, stop: int, high: int, shift: int) -> tuple[int, int, int] | None:
+        """The longest run of the window's tokens from `index` to byte `high` that are the haystack's, too."""
+        hay = self.haystack
+        best: tuple[int, int, int] | None = None
+        first = token = count = 0
+        while index < stop and found.ends[index] <= high:
+            start = (found.ends[index - 1] if index else 0) + shift
+            at = hay.tokens_before(start)
+            same = at < len(hay) and hay.start_of(at) == start and hay.ends[at] == found.ends[index] + shift
+            if same and hay.ids[at] == found.ids[index]:
+                if not count:
+                    first, token = index, at
+                count += 1
+                if best is None or count > best[2]:
+                    best = first, token, count
+            else:
+                count = 0
+            index += 1
+        return best
 
     def _head(self, found: Encoding, token: int, left: int, start: int) -> tuple[int, int] | None:
         """Where the window's tokens begin to be the haystack's: (haystack tokens kept, window tokens dropped)."""

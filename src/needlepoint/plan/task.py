@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -18,13 +18,12 @@ from ..errors import CorpusError, LengthError, UsageError
 from ..text.boundaries import sentence_ends
 from ..text.clean import clean, lookalike
 from ..types import Cell, Corpus, Endpoint, Layout, LengthMode, Needle
-from .exact import fit
 from .grid import Grid, apply_limit
 from .haystack import Haystack
+from .keyed import WOVEN_SETS
+from .layouts import Classic, Ground, Lattice, Maker, Parity, Woven
 from .needles import FIXED_SETS, SEED_QUESTION, Facts, draw_facts, fixed_facts, given_facts
-from .parity import ParityText, build
 from .prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, Frame, Prompt, check_template, frame
-from .splice import Splicer
 
 Verify = Literal["none", "sample", "all"]
 _OFFSET_REACH = 4_000
@@ -49,6 +48,13 @@ class Task:
     seed: int = 0
     limit: float | None = None
     max_tokens: int | None = None
+    bust: bool = False
+    """Whether every prompt begins with a salt of its own, so that none shares a prefix with another."""
+
+    @property
+    def woven_family(self) -> str:
+        """How alike the needles of the layout `woven` are: `distinct` where nothing is said."""
+        return self.needle_set if self.needle_set in WOVEN_SETS else WOVEN_SETS[0]
 
     def facts(self, corpus: Corpus, replicate: int) -> Facts:
         """The needles and the question of one replicate."""
@@ -83,6 +89,7 @@ class Plan:
         self.verify: Verify = verify
         self._items = tuple(item for corpus in self.corpora for item in self._items_of(corpus))
         self._notes: dict[str, None] = {}
+        self._frames: dict[str, Frame] = {}
         if merged := task.grid.note():
             self._note(merged)
         for note in endpoint.notes:
@@ -115,9 +122,7 @@ class Plan:
 
     def __iter__(self) -> Iterator[Prompt]:
         for _, group in groupby(self._items, key=lambda item: (item.corpus.subset, item.replicate)):
-            for prompt in self._group(list(group)):
-                for repeat in range(self.task.repeats):
-                    yield prompt if repeat == 0 else replace(prompt, repeat=repeat)
+            yield from self._group(list(group))
 
     def only(self, place: tuple[str, int, float], replicate: int) -> Iterator[Prompt]:
         """The prompts of one cell and replicate. Its haystack is as long as in the whole plan, so equal to the byte."""
@@ -139,52 +144,78 @@ class Plan:
 
     def _group(self, items: Sequence[_Item], only: Collection[Cell] | None = None) -> Iterator[Prompt]:
         """The prompts of one subset and replicate: they share one haystack and its encoding."""
-        corpus, replicate = items[0].corpus, items[0].replicate
-        facts = self.task.facts(corpus, replicate)
-        around = self._frame(facts)
-        haystack = self._haystack(corpus, replicate, max(item.cell.context_length for item in items))
-        make: Callable[[Cell], Prompt]
-        if self.task.length_mode == "evalscope":
-            text = ParityText(haystack, facts.needles)
-            splicer = text.splicer
-            make = lambda cell: build(text, around, cell=cell, replicate=replicate, question=facts.question)  # noqa: E731
-        else:
-            splicer = Splicer(haystack)
-            make = lambda cell: fit(  # noqa: E731
-                splicer, around, cell=cell, replicate=replicate, needles=facts.needles, question=facts.question
-            )
+        corpus, make = items[0].corpus, self._maker(items)
         for number, item in enumerate(items):
             if only is not None and item.cell not in only:
                 continue
-            prompt = make(item.cell)
-            if self._is_checked(number, len(items)):
-                recount = prompt.recount()
-                if recount != prompt.n_tokens:  # joined windows misled: from here on encode whole prompts
-                    splicer.encode_whole()
-                    prompt = make(item.cell)
-                    recount = prompt.recount()
-                if recount != prompt.n_tokens or (
-                    self.task.length_mode == "exact" and recount != item.cell.context_length
-                ):
-                    raise LengthError(
-                        f"The tokenizer {haystack.tokenizer.name!r} counts {recount} tokens in a prompt made to be "
-                        f"{prompt.n_tokens}: it gives different tokens for equal text. Use --length-mode evalscope."
-                    )
-                prompt = replace(prompt, recounted=True)
-            yield replace(prompt, max_tokens=self.task.max_tokens, corpus=corpus)
+            made: Prompt | None = None
+            for repeat in range(self.task.repeats):
+                if made is None or self.task.bust:
+                    salt = self._salt(item, repeat) if self.task.bust else ""
+                    made = self._checked(make, item.cell, salt, is_checked=self._is_checked(number, len(items)))
+                yield replace(made, repeat=repeat, max_tokens=self.task.max_tokens, corpus=corpus)
+
+    def _checked(self, make: Maker, cell: Cell, salt: str, *, is_checked: bool) -> Prompt:
+        """A prompt, proven by a count of its whole text where it is one that is checked."""
+        prompt = make(cell, salt)
+        if not is_checked:
+            return prompt
+        exact = self.task.length_mode == "exact"
+        recount = prompt.recount()
+        if recount != prompt.n_tokens:  # joined windows misled: from here on encode whole prompts
+            make.splicer.encode_whole()
+            prompt = make(cell, salt)
+            recount = prompt.recount()
+        if recount != prompt.n_tokens or (exact and recount != cell.context_length):
+            raise LengthError(
+                f"The tokenizer {prompt.haystack.tokenizer.name!r} counts {recount} tokens in a prompt made to be "
+                f"{prompt.n_tokens}: it gives different tokens for equal text. Use --length-mode evalscope."
+            )
+        return replace(prompt, recounted=True)
+
+    def _maker(self, items: Sequence[_Item]) -> Maker:
+        corpus, replicate = items[0].corpus, items[0].replicate
+        cells = self.task.grid.cells(corpus.subset)
+        asked = [item.cell for item in items]
+        longest = max(cell.context_length for cell in (asked if self.task.layout == "classic" else cells))
+        ground = Ground(
+            corpus=corpus,
+            replicate=replicate,
+            seed=self.task.seed,
+            haystack=self._haystack(corpus, replicate, longest),
+            frame=self._frame,
+            cells=cells,
+        )
+        if self.task.layout == "woven":
+            return Woven(ground, self.task.woven_family)
+        facts = self.task.facts(corpus, replicate)
+        if self.task.length_mode == "evalscope":
+            return Parity(ground, facts)
+        return (Lattice if self.task.layout == "lattice" else Classic)(ground, facts)
+
+    def _salt(self, item: _Item, repeat: int) -> str:
+        cell = item.cell
+        place = f"{cell.subset}:{cell.context_length}:{cell.depth_percent:g}:{item.replicate}:{repeat}"
+        return f"{random.Random(f'{self.task.seed}:salt:{place}').getrandbits(48):012x}"
 
     def _is_checked(self, number: int, count: int) -> bool:
         if self.verify == "sample":
             return self.task.length_mode == "exact" and number in (0, count - 1)
         return self.verify == "all"
 
-    def _frame(self, facts: Facts) -> Frame:
-        return frame(
-            self.endpoint,
-            system_prompt=self.task.system_prompt,
-            prompt_template=self.task.prompt_template,
-            question=facts.question,
-        )
+    def _frame(self, question: str, salt: str) -> Frame:
+        """The frame of a question, remembered where it has no salt: of most tasks there is only one."""
+        found = None if salt else self._frames.get(question)
+        if found is None:
+            system, template = self.task.system_prompt, self.task.prompt_template
+            if salt and system:
+                system = f"{salt}\n{system}"
+            elif salt:
+                template = f"{salt}\n{template}"
+            found = frame(self.endpoint, system_prompt=system, prompt_template=template, question=question)
+            if not salt:
+                self._frames[question] = found
+        return found
 
     def _haystack(self, corpus: Corpus, replicate: int, n_tokens: int) -> Haystack:
         tokenizer = self.endpoint.tokenizer
@@ -217,6 +248,8 @@ class Plan:
 
     def _check_needles(self) -> None:
         """Raise where a needle cannot be told from the text, before any prompt is made."""
+        if self.task.layout == "woven":
+            return  # its needles are drawn so that the text holds none of them
         for corpus in self.corpora:
             facts = self.task.facts(corpus, 0)
             for needle in facts.needles:
@@ -249,5 +282,22 @@ def _check_counts(task: Task) -> None:
     for flag, value in (("--replicates", task.replicates), ("--repeats", task.repeats)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
             raise UsageError(f"{flag} must be a whole number from 1 to 10000, not {value!r}.")
-    if task.layout != "classic":
-        raise UsageError(f"Unknown layout {task.layout!r}. Known: 'classic'.")
+    if task.layout == "classic":
+        if task.needle_set in WOVEN_SETS:
+            raise UsageError(f"The needle set {task.needle_set!r} is for --layout woven.")
+        if task.bust and task.length_mode == "evalscope":
+            raise UsageError("--cache bust changes every prompt, so none equals EvalScope's. Add --length-mode exact.")
+        return
+    if task.length_mode != "exact":
+        raise UsageError(f"--layout {task.layout} has exact lengths only. Leave out --length-mode evalscope.")
+    if task.layout == "lattice" and (task.needle_count > 1 or len(task.needles or ()) > 1):
+        raise UsageError("--layout lattice hides one needle in a prompt. Give one, or use --layout classic.")
+    if task.layout == "lattice" and task.needle_set in WOVEN_SETS:
+        raise UsageError(f"The needle set {task.needle_set!r} is for --layout woven.")
+    if task.layout == "woven" and (task.needles is not None or task.question is not None or task.needle_count > 1):
+        raise UsageError(
+            "--layout woven draws a needle and a question for each cell: --needle, --needle-count and "
+            "--question don't go with it."
+        )
+    if task.layout == "woven" and task.needle_set not in ("seed", *WOVEN_SETS):
+        raise UsageError(f"--layout woven has the needle sets {', '.join(WOVEN_SETS)}, not {task.needle_set!r}.")
