@@ -12,9 +12,12 @@ from .ask.runner import Job, Runner, RunResult
 from .ask.store import RunFolder
 from .ask.trials import trial_of
 from .config import DATASETS, TaskConfig
+from .plan.order import Forecast
 from .plan.prompt import Prompt
 from .prepare import Prepared
 from .score import rules
+from .selfcheck import SelfCheck
+from .turns import Turns, prefix_facts
 from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
 
 
@@ -51,22 +54,62 @@ class Asking:
             limit_tokens=ready.endpoint.limit_tokens if ready.planned.proven else None,
             on_state=lambda state: watcher.state(state, budget.cost),
         )
+        self._check = None if config.self_check is None else SelfCheck(config.self_check, config.seed)
+        self._forecasts: list[Forecast | None] = []
 
     async def ask(self, prompts: Iterable[Prompt | FilePrompt], *, total: int) -> RunResult:
-        """Ask those of these prompts that have no answer yet."""
-        return await self.runner.run(self._jobs(prompts), total=total)
+        """Ask those of these prompts that have no answer yet, in the order that the model's cache likes."""
+        turns = Turns.of(
+            self._config,
+            prompts,
+            self._ready.endpoint.cache,
+            is_open=self._is_open if self._folder.n_replies else None,
+            on_prompt=None if self._check is None else self._check.sees,
+        )
+        found = await self.runner.run(self._jobs(turns), total=total)
+        self._forecasts.append(turns.forecast if found.stopped is None else None)
+        return found
 
-    def _jobs(self, prompts: Iterable[Prompt | FilePrompt]) -> Iterator[Job]:
-        for prompt in prompts:
-            trial = trial_for(self._config, prompt, self._ready.planned, self._ready.sampling)
-            entry = self._folder.latest(trial)
-            if entry is not None:
-                score = rules.score(entry.trial, entry.reply)
-                if self._folder.is_settled(trial, score.outcome):
-                    self._watcher.restored(entry.trial, score)
-                    continue
+    async def check(self) -> dict[str, Any] | None:
+        """What asking some prompts again without reuse has shown, where that is wanted."""
+        if self._check is None:
+            return None
+        return await self._check.ask(self._ready.model, self._ready.sampling, self._answer)
+
+    @property
+    def prefix(self) -> dict[str, int] | None:
+        """What was planned to be computed; None where not all is known, or not all was asked."""
+        total = Forecast()
+        for one in self._forecasts:
+            if one is None:
+                return None
+            total = total.plus(one)
+        return prefix_facts(total)
+
+    def _jobs(self, turns: Turns) -> Iterator[Job]:
+        for prompt, wave in turns:
+            trial = self._trial(prompt)
             self._watcher.started(trial)
-            yield Job(trial, prompt)
+            yield Job(trial, prompt, wave)
+
+    def _is_open(self, prompt: Prompt | FilePrompt) -> bool:
+        """Whether a prompt has no answer yet that stays."""
+        trial = self._trial(prompt)
+        entry = self._folder.latest(trial)
+        if entry is None:
+            return True
+        score = rules.score(entry.trial, entry.reply)
+        if not self._folder.is_settled(trial, score.outcome):
+            return True
+        self._watcher.restored(entry.trial, score)
+        return False
+
+    def _answer(self, prompt: Prompt | FilePrompt) -> tuple[Trial, Reply] | None:
+        entry = self._folder.latest(self._trial(prompt))
+        return None if entry is None else (entry.trial, entry.reply)
+
+    def _trial(self, prompt: Prompt | FilePrompt) -> Trial:
+        return trial_for(self._config, prompt, self._ready.planned, self._ready.sampling)
 
     def _keep(self, job: Job, reply: Reply) -> None:
         self._folder.append(job.trial, reply)

@@ -20,8 +20,8 @@ _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 
 _NUMBERS = frozenset(
     "needle_count replicates repeats seed limit max_tokens eval_batch_size concurrency max_model_len timeout "
-    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached threshold fail_under "
-    "judge_repeats judge_price_in judge_price_out judge_worker_num".split()
+    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached price_cache_write threshold "
+    "self_check cache_tokens fail_under judge_repeats judge_price_in judge_price_out judge_worker_num".split()
 )
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 app = typer.Typer(
@@ -54,6 +54,7 @@ def prompts(
     dataset_dir: flags.DatasetDir = None,
     lengths: flags.Lengths = None,
     depths: flags.Depths = None,
+    layout: flags.Layout = None,
     length_mode: flags.LengthMode = None,
     corpus: flags.Corpus = None,
     encoding: flags.Encoding = None,
@@ -71,6 +72,7 @@ def prompts(
     repeats: flags.Repeats = None,
     seed: flags.Seed = None,
     limit: flags.Limit = None,
+    cache: flags.Cache = None,
     out: flags.Out = None,
     format_: flags.Format_ = "samples",
     max_tokens: flags.MaxTokens = None,
@@ -102,6 +104,7 @@ def eval_(
     dataset_dir: flags.DatasetDir = None,
     lengths: flags.Lengths = None,
     depths: flags.Depths = None,
+    layout: flags.Layout = None,
     length_mode: flags.LengthMode = None,
     corpus: flags.Corpus = None,
     encoding: flags.Encoding = None,
@@ -134,8 +137,15 @@ def eval_(
     price_in: flags.PriceIn = None,
     price_out: flags.PriceOut = None,
     price_cached: flags.PriceCached = None,
+    price_cache_write: flags.PriceCacheWrite = None,
     prices: flags.Prices = None,
     dry_run: flags.DryRun = False,
+    order: flags.Order = None,
+    no_reuse: flags.NoReuse = False,
+    self_check: flags.SelfCheck = None,
+    cache: flags.Cache = None,
+    cache_tokens: flags.CacheTokens = None,
+    cache_hints: flags.CacheHints = None,
     score: flags.Score = None,
     judge: flags.Judge = None,
     judge_model: flags.JudgeModel = None,
@@ -175,7 +185,7 @@ def eval_(
     for name in _NUMBERS:
         given[name] = _number(given[name])
     given["stream"] = False if no_stream else None
-    for name in ("completions", "dry_run", "verify"):
+    for name in ("completions", "dry_run", "no_reuse", "verify"):
         given[name] = given[name] or None
     from .commands.eval import evaluate
 

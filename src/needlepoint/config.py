@@ -41,6 +41,7 @@ from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, gi
 from .plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, check_template
 from .plan.task import Task, Verify
 from .reporting import ReportFields
+from .reuse import ReuseFields
 from .types import Layout, LengthMode, Sampling
 
 EMBEDDED = "smollm2"
@@ -137,6 +138,7 @@ class PromptsConfig(_Strict):
     model: Sentence | None = None
     api_key: SecretStr | None = None
     max_tokens: Annotated[int, whole(1, 10_000_000)] | None = None
+    cache: Annotated[Literal["keep", "bust"], one_of("way with caches", ("keep", "bust"))] = "keep"
     verify: Truth = False
 
     def __init__(self, **values: Any) -> None:
@@ -200,7 +202,8 @@ class PromptsConfig(_Strict):
         """The parity mode where EvalScope's dataset is named and nothing asks for another length; else `exact`."""
         if self.length_mode is not None:
             return self.length_mode
-        return "evalscope" if self.datasets is not None and self.lengths is None else "exact"
+        seed = self.datasets is not None and self.lengths is None and self.layout == "classic"
+        return "evalscope" if seed else "exact"
 
     @property
     def tokenizer_name(self) -> str | None:
@@ -259,13 +262,14 @@ class PromptsConfig(_Strict):
             seed=self.seed,
             limit=self.limit,
             max_tokens=self.max_tokens,
+            bust=self.cache == "bust",
         )
 
 
 ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 256, 48
 
 
-class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
+class TaskConfig(ReuseFields, JudgeFields, ReportFields, PromptsConfig):
     """A whole run: the prompts, the model that is asked, how fast, and where it is kept. EvalScope's names work."""
 
     api_url: Sentence | None = None
@@ -358,7 +362,7 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
         room = REASONING_TOKENS if reasons(self.model_name) else ANSWER_TOKENS
         if self.model_name == EMBEDDED:
             room = SMALL_ANSWER_TOKENS  # it says it at once or rambles, and it runs on this machine
-        return Sampling(max_tokens=self.max_tokens or room, options=options)
+        return Sampling(max_tokens=self.max_tokens or room, options=options, reuse=not self.no_reuse)
 
     def runner(self) -> RunnerSettings:
         places = self.concurrency if self.concurrency is not None else self.eval_batch_size
@@ -375,7 +379,12 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
         if self.price_in is not None or self.price_out is not None:
             if self.price_in is None or self.price_out is None:
                 raise UsageError("--price-in and --price-out go together: a run has prompt and answer tokens.")
-            return Prices(input=self.price_in, output=self.price_out, cached_input=self.price_cached)
+            return Prices(
+                input=self.price_in,
+                output=self.price_out,
+                cached_input=self.price_cached,
+                cache_write=self.price_cache_write,
+            )
         return None if self.prices is None else read_prices(self.prices, self.model_name)
 
     def bar(self) -> Bar | None:
@@ -415,7 +424,7 @@ class TaskConfig(JudgeFields, ReportFields, PromptsConfig):
             for name in (*names, "max_cost", "max_tokens_total")
             if (value := getattr(self, name)) is not None
         }
-        return given | self.scoring() | self.drawing(show_score=self.arguments.extra_params.show_score)
+        return given | self.reusing() | self.scoring() | self.drawing(show_score=self.arguments.extra_params.show_score)
 
     def _arguments_of_prompts(self) -> dict[str, Any]:
         """The dataset arguments without `show_score`, which decides pictures only."""

@@ -16,7 +16,7 @@ from . import __version__
 from .ask.batch import custom_id, read_batch_results
 from .ask.budget import HOSTED_SPEED, LOCAL_SPEEDS, Budget, Estimate, estimate
 from .ask.interrupts import install_interrupts
-from .ask.models import is_local
+from .ask.models import cache_by_name, is_local
 from .ask.runner import RunnerState, RunResult
 from .ask.settings import RunSettings, refuse_imported
 from .ask.store import RunFolder, settings_of
@@ -43,6 +43,7 @@ from .score import rules
 from .score.judge import Judged
 from .scoring import Row, score_by_rules, scored, write_report
 from .text.cache import Notify, Progress
+from .turns import Turns, prefix_facts
 from .types import Cell, Endpoint, Reply, Sampling, Score, Trial
 
 if TYPE_CHECKING:
@@ -195,11 +196,9 @@ async def forecast(config: TaskConfig, *, notify: Notify | None = None, progress
     limit = limit_of(config)
     exact = config.prompts is None and config.resolved_length_mode == "exact"
     prompts, _ = unasked(config, counted=not exact, notify=notify, progress=progress)
-    counts: list[int | None]
-    if exact:
-        counts = [cell.context_length for cell in prompts.places()]
-    else:
-        counts = [prompt.n_tokens for prompt in prompts]
+    cache = cache_by_name(config.model_name, config.api_url, config.cache_hints)
+    turns = Turns.of(config, prompts, cache)
+    counts = [prompt.n_tokens for prompt, _ in turns]
     asked = [n for n in counts if n is None or limit is None or n + sampling.max_tokens <= limit]
     found = estimate(
         asked,
@@ -217,6 +216,7 @@ async def forecast(config: TaskConfig, *, notify: Notify | None = None, progress
         local=local,
         limit_tokens=limit,
         too_long=len(counts) - len(asked),
+        prefix=prefix_facts(turns.forecast),
     )
 
 
@@ -230,6 +230,8 @@ class Forecast:
     local: bool = False
     limit_tokens: int | None = None
     too_long: int = 0
+    prefix: Mapping[str, int] | None = None
+    """Prompt tokens to be computed: `naive_tokens`, `planned_tokens` in the run's order, `bound_tokens` at best."""
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -290,9 +292,11 @@ async def _run(
             found = await asking.ask(ready.prompts, total=len(places))
         for note in ready.prompts.notes:
             watcher.note(note)
+        checked = await asking.check() if found.stop_kind != "user" else None
     finally:
         watcher.end()
-    return await ended(config, ready.prompts, len(places), folder, found, asking.budget, judges, notify=notify)
+    known = {"prefix": asking.prefix, "self_check": checked}
+    return await ended(config, ready.prompts, len(places), folder, found, asking.budget, judges, known, notify=notify)
 
 
 async def _read_batch(
@@ -331,6 +335,7 @@ async def ended(
     found: RunResult,
     budget: Budget | None,
     judges: SeatedJury | None,
+    known: Mapping[str, Any] | None = None,
     *,
     notify: Notify | None,
 ) -> TaskResult:
@@ -346,6 +351,7 @@ async def ended(
         "planned": planned,
         "stopped": found.stopped,
         "cost": None if budget is None else budget.cost,
+        **(known or {}),
     }
     from .report import draw
 

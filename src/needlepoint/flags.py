@@ -8,7 +8,10 @@ import typer
 from typer.core import TyperCommand
 
 WHAT, TEXT, FACTS, TOKENS, AMOUNT, OUTPUT = "What", "Text", "Facts", "Tokens", "Amount", "Output"
-ASK, PACE, SCORING, RUN, BARS = "Asking", "Pace and price", "Scoring", "Run", "Bars"
+ASK, PACE, REUSE, SCORING, RUN, BARS = "Asking", "Pace and price", "Reuse", "Scoring", "Run", "Bars"
+
+
+REUSE = "Reuse"
 
 
 class Grouped(TyperCommand):
@@ -35,6 +38,10 @@ DatasetArgs = Annotated[str | None, _option(WHAT, "JSON", "Dataset arguments as 
 DatasetDir = Annotated[str | None, _option(WHAT, "DIR", "Root of a hub cache that holds the dataset.")]
 Lengths = Annotated[str | None, _option(WHAT, "LIST|RANGE", "Context lengths in tokens: 1k,4k,32k or 1k:1m:10:log.")]
 Depths = Annotated[str | None, _option(WHAT, "LIST|RANGE", "Depths in percent: 0,50,100 or 0:100:11.")]
+Layout = Annotated[
+    str | None,
+    _option(WHAT, "LAYOUT", "classic; lattice: lengths share needle places; woven: all needles in one stream."),
+]
 LengthMode = Annotated[
     str | None,
     _option(WHAT, "MODE", "exact: the whole prompt has that many tokens; evalscope: its prompts, byte for byte."),
@@ -85,7 +92,10 @@ Debug = Annotated[bool, _option("Other", None, "Show tracebacks.", "--debug")]
 AskedModel = Annotated[
     str | None,
     _option(
-        ASK, "NAME", "A server's model, smollm2 (where none is named), a GGUF file, a folder of weights, or simulated[:KIND,...].", "--model"
+        ASK,
+        "NAME",
+        "A server's model, smollm2 (where none is named), a GGUF file, a folder of weights, or simulated[:KIND,...].",
+        "--model",
     ),
 ]
 AskedKey = Annotated[
@@ -124,8 +134,22 @@ MaxCost = Annotated[str | None, _option(PACE, "AMOUNT", "Stop before this is spe
 MaxTokensTotal = Annotated[str | None, _option(PACE, "N", "Stop before this many tokens are used.")]
 PriceIn = Annotated[str | None, _option(PACE, "AMOUNT", "Price of a million prompt tokens.")]
 PriceOut = Annotated[str | None, _option(PACE, "AMOUNT", "Price of a million answer tokens.")]
+PriceCacheWrite = Annotated[str | None, _option(PACE, "AMOUNT", "Price of a million tokens written to a cache.")]
 PriceCached = Annotated[str | None, _option(PACE, "AMOUNT", "Price of a million cached prompt tokens.")]
 Prices = Annotated[str | None, _option(PACE, "FILE", "TOML or JSON file with prices by model.")]
+Order = Annotated[str | None, _option(REUSE, "ORDER", "prefix: what prompts share is computed once; as-given.")]
+NoReuse = Annotated[bool, _option(REUSE, None, "Compute every prompt whole, though it shares a prefix.", "--no-reuse")]
+SelfCheck = Annotated[str | None, _option(REUSE, "K", "Ask K prompts again without reuse, and compare the answers.")]
+Cache = Annotated[
+    str | None, _option(REUSE, "WAY", "keep; bust: each prompt begins with a salt, so none share a prefix.")
+]
+CacheTokens = Annotated[
+    str | None, _option(REUSE, "N", "Tokens that the server's cache holds; else 8 longest prompts.")
+]
+CacheHints = Annotated[
+    str | None,
+    _option(REUSE, "HOW", "auto; key: send prompt_cache_key; control: mark the needle's place by cache_control; none."),
+]
 DryRun = Annotated[bool, _option(PACE, None, "Say what it would take; ask nobody.", "--dry-run")]
 WorkDir = Annotated[str | None, _option(RUN, "DIR", "Folder for runs; outputs where not given.")]
 UseCache = Annotated[str | None, _option(RUN, "RUN", "Go on with this run: ask what is missing.")]

@@ -67,6 +67,7 @@ async def prepared(
         dtype=config.dtype,
         device=config.device,
         longest_tokens=None if config.prompts is not None else max(task.grid.lengths) + sampling.max_tokens,
+        cache_hints=config.cache_hints,
         template_options=kwargs if isinstance(kwargs, dict) else {},
         local=lambda: connect(
             config.tokenizer_name,
@@ -81,6 +82,7 @@ async def prepared(
     )
     try:
         endpoint = await model.connect()
+        config.check_reuse(endpoint, notify)
         for note in endpoint.notes:
             if notify is not None:
                 notify(note)

@@ -24,8 +24,10 @@ from .types import Reply, Score, Trial
 
 REPORT = "report.json"
 RULES = rules.SCORER
-_CARRIED = ("planned", "stopped", "cost", "length_mode", "layout", "dataset", "model")
+_CARRIED = ("prefix", "self_check", "planned", "stopped", "cost", "length_mode", "layout", "dataset", "model")
 """What only the asking knew: a later scoring takes it from the report that there is."""
+
+_PLANNED = ("naive_tokens", "bound_tokens", "planned_tokens")
 
 Row = tuple[Trial, Reply, Score]
 
@@ -105,7 +107,9 @@ def report_of(
         "endpoint": settings.endpoint,
         "versions": settings.versions,
     }
+    plan = head.pop("prefix", None) or {}
     report = summarise(rows, head=head, bar=bar or bar_of(before))
+    report["prefix"] |= {name: plan[name] for name in _PLANNED if plan.get(name) is not None}
     return {**report, "pace": pace(rows), "recall": recall(rows)}
 
 

@@ -12,10 +12,11 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial and the prompt to ask for it."""
+    """One trial and the prompt to ask for it. It begins only when all jobs of another `wave` before it have ended."""
 
     trial: Trial
     prompt: Askable
+    wave: int = 0
 
 
 class Flight:

@@ -64,6 +64,7 @@ class Runner:
         self._gate = Gate(self._policy, self._rng)
         self._tasks: set[asyncio.Task[None]] = set()
         self._n_bytes = 0
+        self._job_wave = 0
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._stopped: str | None = None
@@ -122,6 +123,10 @@ class Runner:
             flight = held or self._next(jobs)
             if flight is None:
                 return
+            while self._tasks and flight.job.wave != self._job_wave and not self._stopping.is_set():
+                self._progress.waits("waiting for prompts whose beginning the next ones share")
+                await self._change()
+            self._job_wave = flight.job.wave
             while not self._stopping.is_set() and (short := self._no_room(flight)) is not None:
                 if not self._tasks:
                     self._end("budget", short)
@@ -130,7 +135,7 @@ class Runner:
                     await self._change()
             flights, held = [flight], None
             while len(flights) < self._wave and held is None and (more := self._next(jobs)):
-                if self._no_room(more) is None:
+                if more.job.wave == self._job_wave and self._no_room(more) is None:
                     flights.append(more)
                 else:
                     held = more

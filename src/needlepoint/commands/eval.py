@@ -63,6 +63,7 @@ def _show_forecast(found: Forecast, *, as_json: bool) -> None:
     if as_json:
         fields = (name for name in guess.__slots__ if name != "speed")
         head = {"model": found.model, "cells": found.cells, "limit_tokens": found.limit_tokens}
+        head["prefix"] = found.prefix
         speed = None if guess.speed is None else asdict(guess.speed)
         told = {name: getattr(guess, name) for name in fields}
         print(json.dumps({**head, "too_long": found.too_long, **told, "assumed_speed": speed}))
@@ -75,6 +76,9 @@ def _show_forecast(found: Forecast, *, as_json: bool) -> None:
     ]
     if found.too_long and found.limit_tokens is not None:
         rows.insert(2, ("Too long", f"{found.too_long:,} prompts, for the {found.limit_tokens:,} tokens of the model"))
+    if found.prefix is not None:
+        naive, planned, bound = (found.prefix[f"{name}_tokens"] for name in ("naive", "planned", "bound"))
+        rows.append(("Computed", f"{planned:,} of them, {planned / max(1, naive):.0%}; at best {bound:,}"))
     if guess.cost_typical is not None and guess.cost_worst is not None:
         rows.append(("Cost", f"about {guess.cost_typical:,.4g}, at most {guess.cost_worst:,.4g} without retries"))
     elif not found.local:

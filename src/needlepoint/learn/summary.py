@@ -43,6 +43,7 @@ class _Tokens:
     completion: int | None = None
     reasoning: int | None = None
     cached: int | None = None
+    written: int | None = None
     prefilled: int | None = None
     difference_max: int | None = None
 
@@ -52,6 +53,7 @@ class _Tokens:
         self.completion = _plus(self.completion, usage.completion)
         self.reasoning = _plus(self.reasoning, usage.reasoning)
         self.cached = _plus(self.cached, usage.cached)
+        self.written = _plus(self.written, usage.cache_written)
         self.prefilled = _plus(self.prefilled, reply.prefilled_tokens)
         if reply.error is None:
             self.sent = _plus(self.sent, trial.sent_tokens)
@@ -67,6 +69,7 @@ class _Tokens:
             "completion": self.completion,
             "reasoning": self.reasoning,
             "cached": self.cached,
+            "cache_written": self.written,
             "difference_max": self.difference_max,
         }
 

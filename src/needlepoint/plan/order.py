@@ -31,12 +31,12 @@ class Forecast:
     naive_attention: int = 0
     bound_attention: int = 0
 
-    def plus(self, other: Forecast, *, shared: int = 0) -> Forecast:
-        """Both together, where they have their first `shared` tokens in common."""
+    def plus(self, other: Forecast, *, shared: int = 0, kept: bool = True) -> Forecast:
+        """Both together, where they have their first `shared` tokens in common, which whoever prefills has `kept`."""
         return Forecast(
             naive_tokens=self.naive_tokens + other.naive_tokens,
             bound_tokens=self.bound_tokens + other.bound_tokens - shared,
-            planned_tokens=self.planned_tokens + other.planned_tokens - shared,
+            planned_tokens=self.planned_tokens + other.planned_tokens - shared * kept,
             naive_attention=self.naive_attention + other.naive_attention,
             bound_attention=self.bound_attention + other.bound_attention - pairs(shared),
         )

@@ -202,6 +202,16 @@ class Prompt:
         shared = self.frame.before + self.haystack.data[: self.edits[0].start].decode()
         return self.haystack.tokenizer.count(shared, special=True)
 
+    @property
+    def shared_characters(self) -> int:
+        """Characters of the user message before `fork`."""
+        *inside, end = self.edits
+        if self.layout == "woven":
+            context = self.context()
+            return len(self.frame.user_before) + len(context) - len(end.text)
+        first = (inside or [end])[0]
+        return len(self.frame.user_before) + len(self.haystack.data[: first.start].decode())
+
     def recount(self) -> int:
         """Render the messages and encode them anew, whole: the proof of `n_tokens`."""
         text = self.text() if self.frame.render is None else self.frame.render(self.messages())

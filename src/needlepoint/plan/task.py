@@ -196,7 +196,8 @@ class Plan:
     def _salt(self, item: _Item, repeat: int) -> str:
         cell = item.cell
         place = f"{cell.subset}:{cell.context_length}:{cell.depth_percent:g}:{item.replicate}:{repeat}"
-        return f"{random.Random(f'{self.task.seed}:salt:{place}').getrandbits(48):012x}"
+        rng = random.Random(f"{self.task.seed}:salt:{place}")
+        return f"{rng.getrandbits(48):012x}"
 
     def _is_checked(self, number: int, count: int) -> bool:
         if self.verify == "sample":

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import UsageError, did_you_mean
-from ...types import Endpoint, Model
+from ...types import CacheKind, Endpoint, Model
+from .caching import cache_of
 
 _REASONS = re.compile(
     r"think|reason|qwq|magistral|deepseek-?r1|(?:^|/)(?:o[134](?:-|$)|gpt-5|gpt-oss|qwen3(?!-coder|.*instruct))", re.I
@@ -46,6 +47,13 @@ def is_weights_folder(name: str) -> bool:
     return os.path.isfile(os.path.join(os.path.expanduser(name), "config.json"))  # noqa: PTH111, PTH113, PTH118 (says no to names that can't be one)
 
 
+def cache_by_name(name: str, api_url: str | None, hints: Any = "auto") -> CacheKind:
+    """What the model of this name will keep of earlier prompts, as far as that is known before it is there."""
+    if api_url:
+        return cache_of(None, hints)
+    return "slot" if is_local(name) else "radix"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
     """What is known of the model that a user asked for; a factory takes what concerns it."""
@@ -65,6 +73,7 @@ class _Wanted:
     dtype: str | None = None
     device: str | None = None
     template_options: Mapping[str, object] | None = None
+    cache_hints: Any = "auto"
     notify: Callable[[str], None] | None = None
     progress: Any = None
 
@@ -113,6 +122,7 @@ def _openai(wanted: _Wanted) -> Model:
         max_model_len=wanted.max_model_len,
         endpoint=wanted.endpoint,
         local=wanted.local,
+        hints=wanted.cache_hints,
     )
 
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any, Literal
 
-from needlepoint.types import CacheKind
+from needlepoint.plan.prompt import Prompt
+from needlepoint.types import Askable, CacheKind
+
+Hints = Literal["auto", "key", "control", "none"]
+"""What requests say for a cache's sake. `key`: OpenAI's `prompt_cache_key`, which sends prompts of one text to one
+place; `auto` says it to OpenAI alone. `control`: Anthropic's `cache_control`, at the needle."""
+_OPENAI = "https://api.openai.com"
 
 _LLAMA = ("llama.cpp", "llamacpp")
 _SLOTS = (*_LLAMA, "library")
@@ -12,8 +19,10 @@ _SLOTS = (*_LLAMA, "library")
 _SALTED = ("vllm",)
 
 
-def cache_of(engine: object) -> CacheKind:
+def cache_of(engine: object, hints: Hints = "auto") -> CacheKind:
     """What a server keeps. Of one that doesn't say who it is: prefixes, as nearly all hosted models do."""
+    if hints == "control":
+        return "points"
     return "slot" if engine in _SLOTS else "radix"
 
 
@@ -27,3 +36,27 @@ def whole_options(engine: object) -> dict[str, object]:
     if engine in _SALTED:
         return {"cache_salt": secrets.token_urlsafe(12)}
     return {"cache_prompt": False} if engine in _LLAMA else {}
+
+
+def key_options(prompt: Askable, hints: Hints, root: str) -> dict[str, object]:
+    """`prompt_cache_key` for prompts that share a text, where it is to be sent."""
+    if not isinstance(prompt, Prompt) or not (hints == "key" or (hints == "auto" and root.startswith(_OPENAI))):
+        return {}
+    return {"prompt_cache_key": f"needlepoint-{prompt.haystack.fingerprint}"}
+
+
+def marked(prompt: Askable) -> list[Any]:
+    """The messages, with a breakpoint where the prompt leaves what it shares with others: before its needle.
+
+    Never behind it: what is written to a cache costs more than plain input, and a tail is never read again.
+    """
+    messages = prompt.messages()
+    if not isinstance(prompt, Prompt):
+        return messages
+    content = messages[-1]["content"]
+    at = prompt.shared_characters
+    parts: list[dict[str, object]] = [
+        {"type": "text", "text": content[:at], "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": content[at:]},
+    ]
+    return [*(dict(message) for message in messages[:-1]), {"role": messages[-1]["role"], "content": parts}]

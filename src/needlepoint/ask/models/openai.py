@@ -18,7 +18,7 @@ from typing import Any
 from needlepoint.ask.keys import check_headers
 from needlepoint.ask.models.address import Address
 from needlepoint.ask.models.answers import ROOM_BYTES, ROOM_BYTES_PER_TOKEN, Draft, EventStream, read_whole
-from needlepoint.ask.models.caching import cache_of, capabilities_of, whole_options
+from needlepoint.ask.models.caching import Hints, cache_of, capabilities_of, key_options, marked, whole_options
 from needlepoint.ask.models.channel import BrokenError, Channel, Incoming, shown_target
 from needlepoint.ask.models.introduction import Introduction, introduce
 from needlepoint.ask.models.listed import Listed, other_names
@@ -63,8 +63,10 @@ class OpenAIModel:
         max_model_len: int | None = None,
         endpoint: Endpoint | None = None,
         local: Callable[[], Endpoint] | None = None,
+        hints: Hints = "auto",
     ) -> None:
         self.name = name
+        self._hints: Hints = hints
         self.address = Address.of(api_url)
         self.rate_headers: Mapping[str, str] = {}
         """What the last answer said of rate limits."""
@@ -117,7 +119,9 @@ class OpenAIModel:
         if tokenizer.name.startswith("llama.cpp:") and tokenizer.adds_bos:
             self._bos = tuple(sorted(tokenizer.special_tokens, key=len, reverse=True))
         self._engine = found.endpoint.facts.get("engine")
-        return replace(found.endpoint, cache=cache_of(self._engine), capabilities=capabilities_of(self._engine))
+        return replace(
+            found.endpoint, cache=cache_of(self._engine, self._hints), capabilities=capabilities_of(self._engine)
+        )
 
     async def ask(self, prompts: Sequence[Askable], sampling: Sampling) -> AsyncGenerator[Reply]:
         for prompt in prompts:
@@ -172,12 +176,13 @@ class OpenAIModel:
             if self._exact_tokens:
                 body["add_special_tokens"] = False
         else:
-            body["messages"] = prompt.messages()
+            body["messages"] = marked(prompt) if self._hints == "control" else prompt.messages()
         if manner.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         if not {"max_tokens", "max_completion_tokens"} & set(options):
             body[manner.answer_limit] = _answer_limit(prompt, sampling)
         body |= {key: value for key, value in options.items() if key not in ("max_tokens", "stream", "stream_options")}
+        body = key_options(prompt, self._hints, self.address.root) | body
         if not sampling.reuse:
             body |= whole_options(self._engine)
         if "max_tokens" in options:
