@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
-from .ask.budget import Budget, Prices, read_prices
+from .ask.budget import Budget, Prices
 from .ask.models import BACKENDS, DTYPES, REASONING_TOKENS, reasons, takes_temperature
 from .ask.policy import RunnerSettings
 from .errors import UsageError, did_you_mean
@@ -40,6 +40,7 @@ from .plan.keyed import WOVEN_SETS
 from .plan.needles import DRAWN_KINDS, MAX_DRAWN, NEEDLE_SETS, SEED_QUESTION, given_facts
 from .plan.prompt import PROMPT_TEMPLATE, SYSTEM_PROMPT, check_template
 from .plan.task import Task, Verify
+from .pricing import PriceFields
 from .reporting import ReportFields
 from .reuse import ReuseFields
 from .types import Layout, LengthMode, Sampling
@@ -269,7 +270,7 @@ class PromptsConfig(_Strict):
 ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 256, 48
 
 
-class TaskConfig(ReuseFields, JudgeFields, ReportFields, PromptsConfig):
+class TaskConfig(PriceFields, ReuseFields, JudgeFields, ReportFields, PromptsConfig):
     """A whole run: the prompts, the model that is asked, how fast, and where it is kept. EvalScope's names work."""
 
     api_url: Sentence | None = None
@@ -289,10 +290,6 @@ class TaskConfig(ReuseFields, JudgeFields, ReportFields, PromptsConfig):
     tpm: Number | None = None
     max_cost: Number | None = None
     max_tokens_total: Annotated[int, whole(1, 10**15)] | None = None
-    price_in: Number | None = None
-    price_out: Number | None = None
-    price_cached: Number | None = None
-    prices: Text | None = None
     dry_run: Truth = False
     work_dir: Text = "outputs"
     use_cache: Text | None = None
@@ -375,17 +372,8 @@ class TaskConfig(ReuseFields, JudgeFields, ReportFields, PromptsConfig):
         )
 
     def token_prices(self) -> Prices | None:
-        """What tokens cost: by flags, or the file's entry for this model."""
-        if self.price_in is not None or self.price_out is not None:
-            if self.price_in is None or self.price_out is None:
-                raise UsageError("--price-in and --price-out go together: a run has prompt and answer tokens.")
-            return Prices(
-                input=self.price_in,
-                output=self.price_out,
-                cached_input=self.price_cached,
-                cache_write=self.price_cache_write,
-            )
-        return None if self.prices is None else read_prices(self.prices, self.model_name)
+        """What tokens of this run's model cost."""
+        return self.prices_of(self.model_name)
 
     def bar(self) -> Bar | None:
         """What accuracy has to reach for the effective length; None where nothing is said."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from .ask.models.caching import Hints
 from .errors import UsageError
-from .fields import Number, Truth, one_of, whole
+from .fields import Truth, one_of, whole
 from .types import Endpoint
 
 AskingOrder = Literal["prefix", "as-given"]
@@ -23,7 +23,6 @@ class ReuseFields(BaseModel):
     self_check: Annotated[int, whole(1, 10_000)] | None = None
     cache_hints: Annotated[Hints, one_of("kind of cache hints", get_args(Hints))] = "auto"
     cache_tokens: Annotated[int, whole(1, 10**12)] | None = None
-    price_cache_write: Number | None = None
 
     def reusing(self) -> dict[str, object]:
         """Those that may change when a run goes on, as plain values."""
