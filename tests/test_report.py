@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,31 @@ def test_imported_scores_are_drawn_with_what_they_have(tmp_path: Path) -> None:
     row = (result.folder / "trials.csv").read_text(encoding="utf-8-sig").splitlines()[1].split(",")
     assert '"correct"' in row and row.count("") > 10
     assert result._repr_html_().count("data:image/svg+xml") == 1
+
+
+def test_every_field_of_a_report_is_documented_and_no_other(finished: TaskResult) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "report.md").read_text(encoding="utf-8")
+    table, words = page.split("## `report.json`, schema 1")[1].split("A *row* has")
+    fields = {
+        name for line in re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)
+    }
+    assert fields == set(finished.report)
+    (subset,) = finished.report["subsets"]
+    rows = set(re.findall(r"`(\w+)`", words))
+    for row in (finished.report["overall"], *subset["lengths"], *subset["depths"], *subset["cells"]):
+        assert set(row) <= rows
+    assert set(subset) - rows - {"name"} <= set(re.findall(r"`(\w+)`", table))
+
+
+def test_a_notebook_shows_the_heatmap_and_nothing_that_runs(finished: TaskResult) -> None:
+    shown = finished._repr_html_()
+    assert shown.count("<img ") == 1 and "data:image/svg+xml;base64," in shown and "Finds " in shown
+    assert "<svg" not in shown and "<script" not in shown
+    evil = "<script>alert(1)</script>"
+    report = {**finished.report, "model": evil}
+    report["subsets"] = [{**finished.report["subsets"][0], "name": evil}]
+    hostile = replace(finished, report=report, folder=Path(evil))._repr_html_()
+    assert "<script" not in hostile and hostile.count("&lt;script&gt;") >= 3
 
 
 def test_a_report_of_a_later_schema_is_not_written_over(folder: Path) -> None:

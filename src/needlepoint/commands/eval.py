@@ -14,6 +14,7 @@ from ..ask.progress import RunnerState
 from ..config import TaskConfig
 from ..evaluation import Forecast, TaskResult, arun_task, forecast
 from ..learn.gate import shortfall
+from ..show.colours import Scale
 from ..show.console import downloads, notify, out_console
 from ..show.live import Live
 from ..show.table import show_report
@@ -33,12 +34,12 @@ def evaluate(flags: Mapping[str, Any], *, config_file: str | None, as_json: bool
             _show_forecast(asyncio.run(forecast(config, notify=notify, progress=progress)), as_json=as_json)
             return 0
         result = asyncio.run(
-            arun_task(config, watcher=LiveWatcher(), notify=notify, progress=progress, interrupts=True)
+            arun_task(config, watcher=LiveWatcher(config.palette), notify=notify, progress=progress, interrupts=True)
         )
     if as_json:
         print(json.dumps(result.report, ensure_ascii=False, indent=2))
     else:
-        show_report(result.report)
+        show_report(result.report, numbers=config.arguments.extra_params.show_score, scale=config.palette)
     for file in result.files:
         notify(f"Made: {file}")
     notify(f"Run folder: {result.folder}")
@@ -102,11 +103,12 @@ def _duration(seconds: float) -> str:
 class LiveWatcher:
     """The live grid, told what happens."""
 
-    def __init__(self) -> None:
+    def __init__(self, scale: Scale = "default") -> None:
         self._live: Live | None = None
+        self._scale = scale
 
     def begin(self, cells: list[Cell]) -> None:
-        self._live = Live(cells, stream=sys.stderr)
+        self._live = Live(cells, stream=sys.stderr, scale=self._scale)
         self._live.__enter__()
 
     def restored(self, trial: Trial, score: Score) -> None:

@@ -1,0 +1,77 @@
+"""What pictures, page and tables cost: at the end of a run, made again, and of a run of 10,000 trials.
+
+    python benchmarks/report.py [--corpus DIR] [--runs N]
+
+The default 200 prompts are asked of the simulated model, in turn with the usual files and with `--report none`: the
+difference of the medians is what is beyond the asking (answering and scoring included in both). `needlepoint report`
+makes the files again from the folder, a whole process each time. Page and pictures of 10,000 trials are made from a
+folder with 20 replicates of 500 cells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from prompts import made_up_corpus, measure
+
+COMMAND = [sys.executable, "-m", "needlepoint.cli"]
+
+
+def newest(work_dir: Path) -> Path:
+    return max(work_dir.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+
+def default_run(corpus: str, folder: Path, runs: int) -> None:
+    arguments = json.dumps({"needle_haystack": {"local_path": corpus}})
+    command = [*COMMAND, "eval", "--model", "simulated:middle", "--datasets", "needle_haystack"]
+    command += ["--dataset-args", arguments, "--work-dir", str(folder / "runs")]
+    measure(command)  # the first one warms caches of the disk
+    walls: dict[str, list[float]] = {"none": [], "png,svg,html,md": []}
+    for _ in range(runs):
+        for report, found in walls.items():
+            found.append(measure([*command, "--report", report])[0])
+    bare, whole = (statistics.median(found) for found in walls.values())
+    print(f"default run without files {bare:.2f} s, with them {whole:.2f} s: {whole - bare:.2f} s beyond the asking")
+    run = newest(folder / "runs")
+    again = [measure([*COMMAND, "report", str(run)]) for _ in range(runs)]
+    wall, peak = statistics.median(wall for wall, _ in again), max(peak for _, peak in again)
+    print(f"needlepoint report, a process of its own: {wall:.2f} s, {peak:.0f} MB")
+    for path in sorted(run.glob("report.*")) + sorted(run.glob("*heatmap*")):
+        print(f"  {path.name}: {path.stat().st_size / 1_000:,.0f} kB")
+
+
+def large_run(corpus: str, folder: Path) -> None:
+    text = Path(corpus) / "PaulGraham_Essays.txt"
+    command = [*COMMAND, "eval", "--model", "simulated:middle", "--corpus", str(text), "--lengths", "200:2k:25"]
+    command += ["--depths", "0:100:20", "--replicates", "20", "--report", "none", "--work-dir", str(folder / "large")]
+    measure(command)
+    run = newest(folder / "large")
+    for formats in ("html", "png,svg,md,json", "csv"):
+        started = time.perf_counter()
+        _, peak = measure([*COMMAND, "report", str(run), "--format", formats])
+        print(f"10,000 trials, {formats}: {time.perf_counter() - started:.2f} s, {peak:.0f} MB")
+    print(f"  report.html: {(run / 'report.html').stat().st_size / 1e6:.1f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", help="folder with the two texts")
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        corpus = options.corpus or str(made_up_corpus(folder))
+        default_run(corpus, folder, options.runs)
+        large_run(corpus, folder)
+
+
+if __name__ == "__main__":
+    main()
