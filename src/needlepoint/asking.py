@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 from .ask.budget import UNPROVEN, Budget
@@ -12,6 +13,7 @@ from .ask.runner import Job, Runner, RunResult
 from .ask.store import RunFolder
 from .ask.trials import trial_of
 from .config import DATASETS, TaskConfig
+from .plan.alternatives import alternatives_of
 from .plan.order import Forecast
 from .plan.prompt import Prompt
 from .prepare import Prepared
@@ -90,6 +92,8 @@ class Asking:
         for prompt, wave in turns:
             trial = self._trial(prompt)
             self._watcher.started(trial)
+            if self._config.metric == "logprob" and isinstance(prompt, Prompt):
+                prompt = replace(prompt, alternatives=alternatives_of(prompt, seed=self._config.seed))
             yield Job(trial, prompt, wave)
 
     def _is_open(self, prompt: Prompt | FilePrompt) -> bool:

@@ -146,6 +146,7 @@ def eval_(
     cache: flags.Cache = None,
     cache_tokens: flags.CacheTokens = None,
     cache_hints: flags.CacheHints = None,
+    metric: flags.Metric = None,
     score: flags.Score = None,
     judge: flags.Judge = None,
     judge_model: flags.JudgeModel = None,

@@ -268,12 +268,14 @@ class PromptsConfig(_Strict):
 
 
 ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 256, 48
+METRICS = ("accuracy", "logprob")
 
 
 class TaskConfig(PriceFields, ReuseFields, JudgeFields, ReportFields, PromptsConfig):
     """A whole run: the prompts, the model that is asked, how fast, and where it is kept. EvalScope's names work."""
 
     api_url: Sentence | None = None
+    metric: Annotated[str, one_of("metric", METRICS)] = "accuracy"
     backend: Annotated[str, one_of("backend", BACKENDS)] | None = None
     dtype: Annotated[str, one_of("dtype", DTYPES)] | None = None
     device: Sentence | None = None
@@ -399,6 +401,8 @@ class TaskConfig(PriceFields, ReuseFields, JudgeFields, ReportFields, PromptsCon
             found["depths"] = list(self.grid().depths)
         if self.completions:
             found["completions"] = True
+        if self.metric != "accuracy":
+            found["metric"] = self.metric
         found |= {name: value for name in ("backend", "dtype") if (value := getattr(self, name)) is not None}
         if self.prompts is not None:
             found["prompts"] = str(user_path(self.prompts).resolve())

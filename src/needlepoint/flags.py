@@ -110,6 +110,10 @@ AskedKey = Annotated[
     ),
 ]
 ApiUrl = Annotated[str | None, _option(ASK, "URL", "OpenAI-compatible server, e.g. http://localhost:8000/v1.")]
+Metric = Annotated[
+    str | None,
+    _option(SCORING, "NAME", "logprob: also by how much the right value is likelier than the likeliest wrong one."),
+]
 Backend = Annotated[
     str | None,
     _option(ASK, "NAME", "Runs a model of this machine: transformers (folder or hub id) or llamacpp (GGUF)."),

@@ -59,6 +59,10 @@ COLUMNS: Mapping[str, type] = {
     "reasoning_tokens": int,
     "cached_tokens": int,
     "prefilled_tokens": int,
+    "logprob_gold": float,
+    "logprob_wrong": float,
+    "logprob_margin": float,
+    "rival": str,
     "first_token_s": float,
     "total_s": float,
     "corpus": str,
@@ -84,7 +88,7 @@ def table_of(folders: Iterable[RunFolder]) -> Iterator[dict[str, Any]]:
 
 def _facts(row: Row) -> dict[str, Any]:
     trial, reply, score = row
-    usage, times, error = reply.usage, reply.times, reply.error
+    usage, times, error, margin = reply.usage, reply.times, reply.error, reply.margin
     low, high = score.scale or (None, None)
     start, end = score.span or (None, None)
     return {
@@ -123,6 +127,10 @@ def _facts(row: Row) -> dict[str, Any]:
         "reasoning_tokens": usage.reasoning,
         "cached_tokens": usage.cached,
         "prefilled_tokens": reply.prefilled_tokens,
+        "logprob_gold": None if margin is None else margin.gold,
+        "logprob_wrong": None if margin is None else margin.wrong,
+        "logprob_margin": None if margin is None else margin.value,
+        "rival": None if margin is None else margin.rival,
         "first_token_s": times.first_token,
         "total_s": times.total,
         "corpus": trial.corpus,

@@ -83,6 +83,8 @@ async def prepared(
     try:
         endpoint = await model.connect()
         config.check_reuse(endpoint, notify)
+        if config.metric == "logprob":
+            _check_logprob(config, endpoint)
         for note in endpoint.notes:
             if notify is not None:
                 notify(note)
@@ -98,6 +100,17 @@ async def prepared(
         yield Prepared(model=model, endpoint=endpoint, planned=planned, prompts=prompts, sampling=sampling)
     finally:
         await model.close()
+
+
+def _check_logprob(config: TaskConfig, endpoint: Endpoint) -> None:
+    """Raise where margins can't be measured, before anything is asked."""
+    if "logprob" not in endpoint.capabilities:
+        raise UsageError(
+            f"--metric logprob needs log-probabilities of given texts, which {config.model_name} does not tell. vLLM "
+            "and SGLang do, and models of this machine with --backend transformers."
+        )
+    if config.prompts is not None and not user_path(config.prompts).is_dir():
+        raise UsageError("--metric logprob needs to know what else a value could be: a file of prompts doesn't say.")
 
 
 def key_of(config: TaskConfig) -> str | None:

@@ -10,7 +10,7 @@ from .fields import Number, Text
 
 
 class PriceFields(BaseModel):
-    """What of a run's settings concerns prices: by flags, per million tokens, or by a file with those of many models."""
+    """What of a run's settings concerns prices: by flags, per million tokens, or by a file with many models' prices."""
 
     price_in: Number | None = None
     price_out: Number | None = None

@@ -14,6 +14,7 @@ from .ask.store import RunFolder
 from .config import DATASETS
 from .learn.agreement import agreement
 from .learn.effective import Bar, bar_of
+from .learn.margins import margins
 from .learn.pace import pace
 from .learn.recall import recall
 from .learn.summary import summarise
@@ -110,7 +111,7 @@ def report_of(
     plan = head.pop("prefix", None) or {}
     report = summarise(rows, head=head, bar=bar or bar_of(before))
     report["prefix"] |= {name: plan[name] for name in _PLANNED if plan.get(name) is not None}
-    return {**report, "pace": pace(rows), "recall": recall(rows)}
+    return {**report, "pace": pace(rows), "recall": recall(rows), "margin": margins(rows)}
 
 
 def _judge(folder: RunFolder, scorer: str) -> dict[str, Any] | None:

@@ -232,6 +232,31 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternatives:
+    """Continuations of a prompt that are compared: `lead`, if any, and then the right value or a wrong one."""
+
+    lead: str
+    gold: str
+    rivals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """Log-probabilities (natural) of a right value and of the likeliest wrong one, `rival`, after the same prompt."""
+
+    gold: float
+    wrong: float
+    rival: str
+    tokens: int
+    """Of the right value."""
+
+    @property
+    def value(self) -> float:
+        """Above 0 the right value is the likelier one."""
+        return self.gold - self.wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens as the other side counts them; None where it doesn't say."""
 
@@ -275,6 +300,8 @@ class Reply:
     logprobs: tuple[float, ...] | None = None
     usage: Usage = Usage()
     prefilled_tokens: int | None = None
+    margin: Margin | None = None
+    """Where alternatives were compared."""
     times: Times = Times()
     attempts: int = 1
     error: Failure | None = None
@@ -301,6 +328,17 @@ class Model(Protocol):
     def ask(self, prompts: Sequence[Askable], sampling: Sampling) -> AsyncIterator[Reply]: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class TellsLogprobs(Protocol):
+    """A model with the capability `logprob`. `ask` compares a prompt's `alternatives`, where it has some, by itself."""
+
+    async def logprob(
+        self, prompt: Askable, continuations: Sequence[str], *, lead: str = ""
+    ) -> list[tuple[float, ...] | None]:
+        """For each continuation, the log-probability of each of its tokens after prompt, `lead` and those before it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,19 @@ from functools import lru_cache
 
 from ..errors import UsageError, did_you_mean
 from ..text.chat import split_at_context
-from ..types import Boundary, Cell, Corpus, Endpoint, LengthMode, Message, Needle, Placement, Render, Segment
+from ..types import (
+    Alternatives,
+    Boundary,
+    Cell,
+    Corpus,
+    Endpoint,
+    LengthMode,
+    Message,
+    Needle,
+    Placement,
+    Render,
+    Segment,
+)
 from .haystack import Haystack
 from .splice import Edit, Run
 
@@ -120,6 +132,8 @@ class Prompt:
     filler_tokens: int = 0
     max_tokens: int | None = None
     corpus: Corpus | None = field(default=None, repr=False)
+    alternatives: Alternatives | None = field(default=None, repr=False)
+    """Continuations that are compared beside the answer, where the run's metric asks for it."""
     recounted: bool = False
     """Whether the whole prompt was encoded anew and had `n_tokens`."""
 

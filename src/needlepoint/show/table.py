@@ -81,6 +81,8 @@ def report_words(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _missing(report)
     yield from scoring_words(report)
     yield from findings(report)
+    if margin := _margin(report):
+        yield f"Margin: {margin}"
     if tokens := _tokens(report):
         yield f"Tokens: {tokens}"
     if counted := _counted(report):
@@ -188,6 +190,25 @@ def _places(report: Mapping[str, Any], outcome: str) -> str:
         places.append(f"{cut(one_line(_name(subset)), _LONGEST_NAME)} {says}")
     more = f"; and {len(places) - _MOST_PLACES} more subsets" if len(places) > _MOST_PLACES else ""
     return "; ".join(places[:_MOST_PLACES]) + more
+
+
+def _margin(report: Mapping[str, Any]) -> str | None:
+    """How much likelier the right value was than the likeliest wrong one, overall and where it is least."""
+    found = report.get("margin") or {}
+    whole = found.get("overall") or {}
+    if (mean := _number(whole.get("mean"))) is None:
+        return None
+    says = f"the right value is likelier than any wrong one by {mean:,.2f} nats on average"
+    if interval := whole.get("interval"):
+        says += f" ({interval[0]:,.2f} to {interval[1]:,.2f})"
+    says += f", ahead in {percent(whole['ahead'])} of {whole['n']:,}"
+    rows = [
+        (row["mean"], subset["name"], row["context_length"]) for subset in found["subsets"] for row in subset["lengths"]
+    ]
+    if len(rows) > 1:
+        least, name, length = min(rows)
+        says += f"; least at {format_length(length)} of {one_line(_name(name))}: {least:,.2f}"
+    return says
 
 
 def _tokens(report: Mapping[str, Any]) -> str:

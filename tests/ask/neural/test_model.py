@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 import needlepoint
 from needlepoint.ask.models import create
 from needlepoint.errors import FetchError, InputError, MissingExtra, UsageError
+from needlepoint.plan.alternatives import alternatives_of
 from needlepoint.plan.grid import Grid
 from needlepoint.plan.task import Plan, Task
-from needlepoint.types import Model, Reply, Sampling
+from needlepoint.types import Model, Reply, Sampling, TellsLogprobs
 
 from ...conftest import english_prose, make_corpus
 from . import tiny
@@ -232,6 +234,7 @@ class Missing:  # for us; what PyTorch and transformers need for themselves is t
 
 sys.meta_path.insert(0, Missing())
 from needlepoint.ask.models.transformers import TransformersModel
+from needlepoint.plan.alternatives import alternatives_of
 from needlepoint.plan.grid import Grid
 from needlepoint.plan.task import Plan, Task
 from needlepoint.types import Corpus, Sampling
@@ -257,3 +260,70 @@ asyncio.run(run())
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)
     assert first == 400 > second > 0
+
+
+# --- margins ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompts_alternatives_are_compared_beside_its_answer_and_cost_no_prompt_tokens(folder: Path) -> None:
+    async def run() -> Any:
+        model = create(str(folder))
+        prompts = planned(await model.connect())
+        measured = [replace(prompt, alternatives=alternatives_of(prompt, seed=0)) for prompt in prompts]
+        replies = await collect(model.ask(measured, SAMPLING))
+        plain = await collect(model.ask(prompts, Sampling(max_tokens=6, reuse=False)))
+        assert isinstance(model, TellsLogprobs)
+        compared = measured[0].alternatives
+        told = await model.logprob(prompts[0], [compared.gold, *compared.rivals, ""], lead=compared.lead)
+        await model.close()
+        return prompts, plain, replies, compared, told
+
+    prompts, plain, replies, compared, told = asyncio.run(run())
+    assert [reply.text for reply in replies] == [reply.text for reply in plain]
+    ids = [prompt.token_ids() for prompt in prompts]
+    assert sum(reply.prefilled_tokens for reply in replies) == trie.size(trie.build(ids))
+    assert told.pop() is None
+    sums = [sum(one) for one in told]
+    margin = replies[0].margin
+    assert margin.gold == pytest.approx(sums[0], abs=1e-3)
+    assert margin.wrong == pytest.approx(max(sums[1:]), abs=1e-3)
+    assert margin.rival == compared.rivals[sums.index(max(sums[1:])) - 1].strip()
+    assert margin.tokens == len(told[0]) > 1
+    assert all(reply.margin is not None for reply in replies)
+
+
+def test_a_whole_run_measures_margins_by_length_and_depth(folder: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(english_prose(400))
+    settings: dict[str, Any] = {
+        "model": str(folder),
+        "lengths": "400,800",
+        "depths": "0,100",
+        "corpus": [str(text)],
+        "needle_set": "number",
+        "replicates": 3,
+        "system_prompt": "Hi.",
+        "max_tokens": 4,
+        "work_dir": str(tmp_path / "runs"),
+        "report": "csv",
+    }
+    result = needlepoint.run_task({**settings, "metric": "logprob"})
+    margin = result.report["margin"]
+    assert margin["unit"] == "nats"
+    assert (margin["overall"]["n"], margin["overall"]["interval_over"]) == (12, "texts")
+    (subset,) = margin["subsets"]
+    assert [row["n"] for row in subset["lengths"]] == [6, 6]
+    assert [row["n"] for row in subset["depths"]] == [6, 6]
+    assert len(subset["cells"]) == 4
+    values = [reply.margin.value for _, reply, _ in result.trials() if reply.margin is not None]
+    assert margin["overall"]["mean"] == pytest.approx(sum(values) / 12, abs=1e-3)
+    assert "logprob_margin" in next(result.folder.glob("*.csv")).read_text(encoding="utf-8-sig").splitlines()[0]
+    prefix = result.report["prefix"]  # the bound is of each text; the chat's first words are the same for all
+    assert prefix["bound_tokens"] - 40 <= prefix["prefilled_tokens"] <= prefix["bound_tokens"]
+    without = needlepoint.run_task(settings)
+    assert without.report["margin"] is None
+
+
+def test_a_model_that_tells_no_log_probabilities_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="which simulated does not tell"):
+        needlepoint.run_task({"model": "simulated", "metric": "logprob", "work_dir": str(tmp_path), "lengths": "1k"})

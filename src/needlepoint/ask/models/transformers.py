@@ -19,10 +19,22 @@ from typing import TYPE_CHECKING, Any
 
 from needlepoint.ask.models.answers import split_reasoning
 from needlepoint.ask.models.llama_engine import patient_threads
+from needlepoint.ask.models.margins import margin_of
 from needlepoint.errors import MissingExtra, UsageError
 from needlepoint.plan.prompt import Prompt
 from needlepoint.text import chat, tokenizers
-from needlepoint.types import Askable, Endpoint, Failure, Message, Reply, Sampling, Times, Tokenizer, Usage
+from needlepoint.types import (
+    Alternatives,
+    Askable,
+    Endpoint,
+    Failure,
+    Message,
+    Reply,
+    Sampling,
+    Times,
+    Tokenizer,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from needlepoint.ask.models.neural.choice import Choice
@@ -98,6 +110,15 @@ class TransformersModel:
             for wave in waves:
                 async for reply in self._ask_wave(wave, sampling, choice):
                     yield reply
+
+    async def logprob(
+        self, prompt: Askable, continuations: Sequence[str], *, lead: str = ""
+    ) -> list[tuple[float, ...] | None]:
+        """For each continuation, the log-probability of each of its tokens after prompt, lead and those before it."""
+        await self.connect()
+        async with self._turn:
+            found: list[tuple[float, ...] | None] = await self._run(self._logprob, prompt, continuations, lead)
+        return found
 
     async def close(self) -> None:
         """End what is being asked, and give the memory back."""
@@ -194,6 +215,16 @@ class TransformersModel:
             if not self._closed:
                 self._thread.submit(answers.close)
 
+    def _logprob(self, prompt: Askable, texts: Sequence[str], lead: str) -> list[tuple[float, ...] | None]:
+        from needlepoint.ask.models.neural.engine import Request
+
+        made = [self._continuation(lead, text) for text in texts]
+        told = [(ids, n_lead) for ids, n_lead in made if len(ids) > n_lead]
+        request = Request(ids=self._ids(prompt), continuations=tuple(ids for ids, _ in told))
+        ((_, answer),) = self._ready([request]).answer([request])
+        values = iter([tuple(one[n_lead:]) for (_, n_lead), one in zip(told, answer.scores, strict=True)])
+        return [next(values) if len(ids) > n_lead else None for ids, n_lead in made]
+
     async def _halt(self, stepping: asyncio.Future[Any]) -> None:
         """Tell the engine to stop, and wait until it has: the next question must not find it at work."""
         assert self._engine is not None
@@ -215,6 +246,7 @@ class TransformersModel:
         requests: list[Request] = []
         numbers: list[int] = []
         early: list[tuple[int, Reply]] = []
+        compared: dict[int, Alternatives] = {}
         for number, prompt in enumerate(prompts):
             ids = self._ids(prompt)
             if not ids or (limit is not None and len(ids) >= limit):
@@ -223,15 +255,25 @@ class TransformersModel:
             wanted = sampling.max_tokens if prompt.max_tokens is None else prompt.max_tokens
             rng = Random(f"{choice.seed}:{prompt.sha256}:{getattr(prompt, 'repeat', 0)}")
             room = wanted if limit is None else min(wanted, limit - len(ids))
-            requests.append(Request(ids=ids, max_tokens=room, choice=choice, rng=rng))
+            continuations: tuple[array[int], ...] = ()
+            if (wanted_margin := getattr(prompt, "alternatives", None)) is not None:
+                compared[len(requests)] = wanted_margin
+                texts = (wanted_margin.gold, *wanted_margin.rivals)
+                continuations = tuple(self._continuation(wanted_margin.lead, text)[0] for text in texts)
+            requests.append(Request(ids=ids, max_tokens=room, choice=choice, rng=rng, continuations=continuations))
             numbers.append(number)
         engine = self._ready(requests)
         if not sampling.reuse:
             engine.reset()
-        return self._replies(engine, requests, numbers, early)
+        return self._replies(engine, requests, numbers, early, compared)
 
     def _replies(
-        self, engine: Engine, requests: Sequence[Request], numbers: Sequence[int], early: Sequence[tuple[int, Reply]]
+        self,
+        engine: Engine,
+        requests: Sequence[Request],
+        numbers: Sequence[int],
+        early: Sequence[tuple[int, Reply]],
+        compared: Mapping[int, Alternatives],
     ) -> Iterator[tuple[int, Reply]]:
         import torch
 
@@ -242,7 +284,10 @@ class TransformersModel:
         try:
             for at, answer in engine.answer(requests):
                 done.add(at)
-                yield numbers[at], self._reply(requests[at], answer)
+                reply = self._reply(requests[at], answer)
+                if at in compared:
+                    reply = replace(reply, margin=margin_of(compared[at], self._values(compared[at], answer.scores)))
+                yield numbers[at], reply
             return
         except StoppedError:
             failure = _NO_ANSWER
@@ -316,6 +361,18 @@ class TransformersModel:
             prefilled_tokens=answer.prefilled,
             times=Times(first_token=answer.prefill_s, total=answer.prefill_s + answer.decode_s),
         )
+
+    def _values(self, compared: Alternatives, scores: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+        """Of scored continuations, what belongs to the values after the lead."""
+        texts = (compared.gold, *compared.rivals)
+        return [one[self._continuation(compared.lead, text)[1] :] for text, one in zip(texts, scores, strict=True)]
+
+    def _continuation(self, lead: str, text: str) -> tuple[array[int], int]:
+        """The tokens of a continuation, and how many of them belong to the lead alone."""
+        assert self._endpoint is not None
+        found = self._endpoint.tokenizer.encode(lead + text)
+        n_bytes = len(lead.encode())
+        return found.ids, sum(end <= n_bytes for end in found.ends)
 
     def _text(self, ids: Sequence[int]) -> str:
         """What tokens say. A model may have more of them than its vocabulary: those say U+FFFD."""
