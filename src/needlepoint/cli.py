@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from . import __version__, flags
-from .errors import NeedlepointError, OutputError, did_you_mean
+from .commands.complaints import words, wrong_usage
+from .errors import NeedlepointError, OutputError
 
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a wrong command line. Typer bundles click or imports it, by version: this finds it in both."""
@@ -426,22 +426,6 @@ def _invoke(arguments: Sequence[str]) -> int:
     return code
 
 
-def _wrong_usage(error: Any) -> str:
-    """Click's complaint as our one message."""
-    message = " ".join(str(error.format_message()).split())
-    context = getattr(error, "ctx", None)
-    if context is None:
-        return message
-    if (option := getattr(error, "option_name", None)) is not None and "No such option" in message:
-        known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
-        message = f"There is no option {option}.{did_you_mean(option, known)}"
-    elif commands := getattr(context.command, "commands", None):
-        if found := re.match(r"No such command (.+?)\.( Did you mean|$)", message):
-            message = f"There is no command {found[1]}.{did_you_mean(found[1][1:-1], commands)}"
-        message = f"{message} Known: {', '.join(commands)}."
-    return f"{message}\nSee: {context.command_path} --help"
-
-
 def _say(message: object) -> None:
     from .show.console import notify
 
@@ -478,23 +462,14 @@ def main() -> None:
         _say("stopped; nothing half-written was left.")
         sys.exit(128 + signal.SIGINT)
     except _ClickError as error:
-        _say(_wrong_usage(error))
+        _say(wrong_usage(error))
         sys.exit(2)
     except Exception as error:
         if debug:
             raise
         _settle_stdout()
-        _say(_words(error))
+        _say(words(error))
         sys.exit(error.exit_code if isinstance(error, NeedlepointError) else NeedlepointError.exit_code)
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, NeedlepointError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "There is not enough memory. Ask for shorter --lengths."
-    says = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    return f"Something that should not happen did: {says}.\nPlease report it with what --debug shows."
 
 
 if __name__ == "__main__":
