@@ -265,13 +265,20 @@ def _common_scorer(folders: Sequence[RunFolder], wanted: str | None) -> list[str
         return chosen
     shared = [name for name in _scorers(folders[0]) if all(name in _scorers(folder) for folder in folders)]
     shared = [name for name in shared if len({repr(_kind(folder, name)) for folder in folders}) == 1]
-    way = f"Compare them by --scorer {' or '.join(shared)}" if shared else "Compare them on one scoring"
+    ways = [f"compare them by --scorer {' or '.join(shared)}"] if shared else []
+    answers = all(RULES in _scorers(folder) for folder in folders)
+    ways += ["score both by one judge: needlepoint score RUN --judge-model ..."] if answers else []
     told = chosen[0], chosen[other]
     what = f"by {told[0]} and by {told[1]}" if told[0] != told[1] else f"by {told[0]}, but not by the same judges"
+    way = f"\n{_sentence('; or '.join(ways))}." if ways else ""
     raise UsageError(
         f"{folders[0].path} and {folders[other].path} are scored {what}: their difference would be the scorers', "
-        f"too.\n{way}, or score one as the other was: needlepoint score {folders[other].path} --judge-model ..."
+        f"too.{way}"
     )
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _scorers(folder: RunFolder) -> list[str]:

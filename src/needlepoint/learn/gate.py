@@ -40,7 +40,7 @@ class Gate:
             found.append(
                 Shortfall(
                     "accuracy",
-                    f"accuracy is {-change * 100:.1f} points worse ({chance}), and {self._too_much()} is too much",
+                    f"accuracy is {-change * 100:.1f} points worse ({chance}), and {self.too_much()} is too much",
                 )
             )
         coverage = comparison.coverage
@@ -51,8 +51,8 @@ class Gate:
             found.append(Shortfall("coverage", f"{told}{f' ({why})' if why else ''}{allowed}"))
         return tuple(found)
 
-    def _too_much(self) -> str:
-        return f"{self.fail_if_worse * 100:g} or more" if self.fail_if_worse else "any drop"
+    def too_much(self) -> str:
+        return f"{points_of(self.fail_if_worse)} or more" if self.fail_if_worse else "any drop"
 
 
 def shortfall(report: Mapping[str, Any], bar: float) -> Shortfall | None:
@@ -78,6 +78,11 @@ def shortfall(report: Mapping[str, Any], bar: float) -> Shortfall | None:
         told = f"{n - valid:,} of {n:,} trials are no measurements: had they been misses, the score would be"
         return Shortfall("coverage", f"{told} {_percent(worst, bar)}, below {bar * 100:.4g}%")
     return None
+
+
+def points_of(share: float) -> str:
+    """A bar as it is said: `1 point`, `2.5 points`."""
+    return f"{share * 100:g} point{'' if round(share, 9) == 0.01 else 's'}"
 
 
 def _percent(share: float, bar: float) -> str:

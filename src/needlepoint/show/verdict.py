@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..learn.change import Comparison, CoverageChange, Flip
-from ..learn.gate import Gate, Shortfall
+from ..learn.gate import Gate, Shortfall, points_of
 from ..learn.parts import Part
 from ..plan.grid import format_length
 from .words import depth_label, one_line, percent
@@ -83,7 +83,7 @@ def equivalence_words(found: Comparison) -> str:
     alike = found.equivalence
     assert alike is not None
     ends = f"the 90% interval is {points(alike.interval[0])} to {points(alike.interval[1])}"
-    margin = f"{alike.margin * 100:g} points"
+    margin = points_of(alike.margin)
     if alike.is_equivalent:
         return f"Equivalent within {margin}: {ends}."
     if alike.is_not_worse:
@@ -103,9 +103,8 @@ def sight_words(found: Comparison) -> str:
     if sight.churn:
         told += f", with {percent(sight.churn)} of answers flipping either way as here"
     if sight.wanted is not None:
-        drop = f"{sight.wanted * 100:g} point{'' if sight.wanted == 0.01 else 's'}"
         needed = "more than can be asked" if sight.needed is None else f"{_rounded_up(sight.needed):,}"
-        told += f"; {drop} would take {needed}"
+        told += f"; {points_of(sight.wanted)} would take {needed}"
     return f"{told}."
 
 
@@ -122,8 +121,7 @@ def gate_words(gate: Gate | None, shortfalls: Iterable[Shortfall]) -> str | None
     missed = [short.says for short in shortfalls]
     if missed:
         return f"FAILED: {'; '.join(missed)}."
-    drop = f"{gate.fail_if_worse * 100:g} points or more" if gate.fail_if_worse else "any drop"
-    return f"PASSED: {drop} would have failed, where more than chance; coverage holds."
+    return f"PASSED: {gate.too_much()} would have failed, where more than chance; coverage holds."
 
 
 def flip_place(flip: Flip) -> str:
