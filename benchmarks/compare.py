@@ -19,6 +19,8 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from intervals import BASE, REPLY, RIGHT, WRONG
+
 import needlepoint
 from needlepoint.ask.models.simulated import SimulatedModel
 from needlepoint.learn.change import Comparison
@@ -27,17 +29,8 @@ from needlepoint.learn.gate import Gate
 from needlepoint.learn.pairing import Row, pair_rows
 from needlepoint.learn.power import Design
 from needlepoint.score import rules
-from needlepoint.types import Askable, Needle, Reply, Sampling, Score, Trial
+from needlepoint.types import Askable, Sampling, Trial
 
-BASE = Trial(
-    id="t", dataset="needle_haystack", subset="english", layout="classic", length_mode="exact", replicate=0, repeat=0,
-    context_length=1_000, depth_percent=0, achieved_length=1_000, achieved_depth_percent=0.5, boundary="sentence",
-    needles=(Needle(text="n"),), placements=(), question="?", answers=("n",), corpus="c", corpus_sha256="0",
-    tokenizer="t", tokenizer_fingerprint="f", prompt_sha256="p", sent_tokens=1_000, length_proven=True,
-)  # fmt: skip
-RIGHT = Score(outcome="correct", score=1.0, reason="", span=None, scorer="rules")
-WRONG = replace(RIGHT, outcome="wrong", score=0.0)
-REPLY = Reply(text="x")
 SHAPES = {1: (20, 20), 4: (10, 10), 8: (5, 10), 10: (4, 10), 20: (2, 10), 40: (1, 10)}
 """400 questions: texts → (lengths, depths)."""
 
