@@ -70,6 +70,7 @@ def test_tokens_are_summed_and_what_nobody_counted_is_null() -> None:
         "completion": 10,
         "reasoning": None,
         "cached": 20,
+        "cache_written": None,
         "difference_max": 3,
     }
     assert found["prefix"]["prefilled_tokens"] == 2_980
@@ -128,7 +129,9 @@ def test_a_report_has_effective_length_and_position_by_subset_and_as_a_whole() -
         assert part["effective_length"]["threshold"] == 0.85
         assert part["effective_length"]["mean"]["length"] == 2_000
         assert [point["depth_percent"] for point in part["position"]["curve"]] == [0, 50, 100]
-        assert set(part["position"]["curve"][0]) == {"depth_percent", "score", "interval", "n", "valid"}
+        assert set(part["position"]["curve"][0]) == {
+            *("depth_percent", "score", "interval", "interval_over", "n", "valid", "coverage")
+        }
         assert part["position"]["test"]["difference"] == pytest.approx(-1 / 6, abs=1e-6)
         assert part["position"]["test"]["p_value"] == 0.5
     strict = summarise(texts(6), head={}, bar=Bar(threshold=0.99))
@@ -162,6 +165,9 @@ def test_a_report_is_read_as_values() -> None:
     assert effective is not None and effective.mean.at_least and effective.json() == found["effective_length"]
     position = position_result(found["position"])
     assert position is not None and position.p_value == 0.5 and position.interval is not None
+    assert (position.over, position.texts) == ("texts", 6)
+    assert [row.depth_percent for row in position.curve] == [row.depth_percent for row in english.depths]
+    assert all(row.interval is not None and row.coverage == 1 for row in position.curve)
 
 
 def test_parts_that_a_foreign_report_lacks_are_none() -> None:

@@ -33,7 +33,7 @@ class RowResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionResult:
-    """Whether the middle is worse than the edges; `p_value` is one-sided."""
+    """Whether the middle is worse than the edges; `p_value` is one-sided. `curve` is accuracy by depth."""
 
     middle: float
     edges: float
@@ -41,6 +41,9 @@ class PositionResult:
     interval: Interval | None
     p_value: float
     verdict: str
+    over: Over | None = None
+    texts: int | None = None
+    curve: tuple[RowResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +60,12 @@ class SubsetResult:
 
 
 def row_result(row: Mapping[str, Any]) -> RowResult:
-    over = row.get("interval_over")
     return RowResult(
         context_length=row.get("context_length"),
         depth_percent=row.get("depth_percent"),
         score=row.get("score"),
         interval=_interval(row.get("interval")),
-        interval_over=over if over in ("texts", "trials") else None,
+        interval_over=_over(row.get("interval_over")),
         n=row.get("n"),
         valid=row.get("valid"),
         coverage=row.get("coverage"),
@@ -101,7 +103,7 @@ def effective_result(found: object) -> EffectiveLength | None:
 def position_result(found: object) -> PositionResult | None:
     """The test of position bias that a report (or one subset of it) has."""
     test = found.get("test") if isinstance(found, Mapping) else None
-    if not isinstance(test, Mapping):
+    if not isinstance(found, Mapping) or not isinstance(test, Mapping):
         return None
     return PositionResult(
         middle=test["middle"],
@@ -110,6 +112,9 @@ def position_result(found: object) -> PositionResult | None:
         interval=_interval(test.get("interval")),
         p_value=test["p_value"],
         verdict=str(test.get("verdict") or ""),
+        over=_over(test.get("over")),
+        texts=test.get("texts"),
+        curve=tuple(row_result(row) for row in found.get("curve") or ()),
     )
 
 
@@ -124,6 +129,10 @@ def _reach(found: object) -> Reach:
         stopped_by=cast(Literal["score", "coverage"], stopped) if stopped in ("score", "coverage") else None,
         reason=str(reach.get("reason") or ""),
     )
+
+
+def _over(found: Any) -> Over | None:
+    return found if found in ("texts", "trials") else None
 
 
 def _interval(found: object) -> Interval | None:

@@ -115,7 +115,7 @@ class _Grid:
 
     def _position(self) -> dict[str, Any]:
         test = position_test(self.cells)
-        keys = ("depth_percent", "score", "interval", "n", "valid")
+        keys = ("depth_percent", "score", "interval", "interval_over", "n", "valid", "coverage")
         curve = [{key: row[key] for key in keys} for row in self.depth_rows()]
         return {"curve": curve, "test": None if test is None else test.json()}
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..learn.effective import EffectiveLength, Reach
 from ..learn.results import effective_result, position_result
 from ..plan.grid import format_length
-from .words import cut, one_line
+from .words import cut, depth_label, one_line, percent
 
 _LONGEST_NAME = 24
 
@@ -41,8 +41,23 @@ def findings(report: Mapping[str, Any]) -> Iterator[str]:
     elif verdicts:
         yield "Position:"
         yield from (f"  {name}: {one_line(verdict)}" for name, verdict in verdicts)
+    if (weakest := _weakest_depth(report)) is not None:
+        yield f"Weakest depth: {weakest}"
     for note in report.get("notes") or ():
         yield f"Note: {one_line(str(note))}"
+
+
+def _weakest_depth(report: Mapping[str, Any]) -> str | None:
+    """`65.0% at 55.6% of the text (95%: 45.7–80.4%)`; None where all depths are alike."""
+    position = position_result(report.get("position"))
+    known = [row for row in position.curve if row.score is not None] if position is not None else []
+    if len({row.score for row in known}) < 2:
+        return None
+    row = min(known, key=lambda row: row.score or 0.0)
+    ends = (
+        "" if row.interval is None else f" (95%: {percent(row.interval.low).rstrip('%')}–{percent(row.interval.high)})"
+    )
+    return f"{percent(row.score)} at {depth_label(row.depth_percent or 0.0)} of the text{ends}"
 
 
 def effective_words(effective: EffectiveLength) -> str:

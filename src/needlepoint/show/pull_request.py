@@ -27,7 +27,7 @@ def _section(found: Comparison, shortfalls: Sequence[Shortfall], gate: Gate | No
     yield ""
     yield f"**{escaped(verdict(found))}**"
     yield ""
-    if (told := gate_words(gate, shortfalls)) is not None:
+    if (told := gate_words(gate, shortfalls, found)) is not None:
         yield escaped(told)
         yield ""
     if found.whole is not None:

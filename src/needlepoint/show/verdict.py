@@ -14,6 +14,8 @@ from ..plan.grid import format_length
 from .words import depth_label, one_line, percent
 
 _MOST_PLACES = 6
+_FINE = 0.01
+"""Whoever fails on any drop is content to see this one."""
 
 
 def verdict(found: Comparison) -> str:
@@ -114,14 +116,26 @@ def _rounded_up(n: int) -> int:
     return -(-n // unit) * unit
 
 
-def gate_words(gate: Gate | None, shortfalls: Iterable[Shortfall]) -> str | None:
-    """Whether the bar held; None where none was set."""
+def gate_words(gate: Gate | None, shortfalls: Iterable[Shortfall], found: Comparison) -> str | None:
+    """Whether the bar held, and whether these trials could have told; None where none was set."""
     if gate is None:
         return None
     missed = [short.says for short in shortfalls]
     if missed:
         return f"FAILED: {'; '.join(missed)}."
-    return f"PASSED: {gate.too_much()} would have failed, where more than chance; coverage holds."
+    return f"PASSED: {gate.too_much()} would have failed, where more than chance; coverage holds.{_unseen(gate, found)}"
+
+
+def _unseen(gate: Gate, found: Comparison) -> str:
+    """A bar that holds says little where nobody could have seen it fall."""
+    drop = None if found.sight is None else found.sight.drop
+    if drop is not None and drop <= max(gate.fail_if_worse, _FINE):
+        return ""
+    return (
+        " A drop of any size could go unseen here."
+        if drop is None
+        else (f" Drops below {drop * 100:.1f} points often go unseen here.")
+    )
 
 
 def flip_place(flip: Flip) -> str:

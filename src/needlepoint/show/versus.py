@@ -50,7 +50,7 @@ def show_comparisons(
         for line in details(found):
             say(line)
         _flips(found, most_flips, console.width, say)
-        if (told := gate_words(gate, shortfalls)) is not None:
+        if (told := gate_words(gate, shortfalls, found)) is not None:
             say()
             say(told, "bold red" if shortfalls else "bold green")
 
