@@ -1,11 +1,14 @@
 """Building the benchmark's prompts: needlepoint against EvalScope 1.14.1, side by side in one run.
 
-    python benchmarks/prompts.py [--evalscope PYTHON] [--corpus DIR] [--tokenizer DIR] [--runs 3]
+    python benchmarks/prompts.py --install FOLDER [--corpus DIR] [--runs 3]
+    python benchmarks/prompts.py [--evalscope PYTHON --tokenizer DIR] [--corpus DIR] [--runs 3]
 
-Each tool builds the default 200 prompts, and 200 prompts to 1,000,000 tokens, in a process of its own; wall time with
-process start and peak memory are those of the whole process. Without --evalscope (a Python that has evalscope 1.14.1,
-with a folder of the Qwen3 tokenizer for it) only needlepoint is measured. --corpus is a folder with the two texts of
-the canonical dataset; without it both use made-up texts of the same size. The prompts' hashes are compared.
+Each tool builds the default 200 prompts, and 200 prompts to 1,000,000 tokens, in a process of its own, in turn; wall
+time with process start and peak memory are those of the whole process. The prompts' hashes are compared. `--install`
+sets EvalScope up in FOLDER where it isn't there yet (3 GB); `--evalscope` is a Python that has it, `--tokenizer` a
+folder with the Qwen3 tokenizer for it. Where neither is given, or it cannot be installed, only needlepoint is measured,
+and that is said. --corpus is a folder with the two texts of the canonical dataset; without it both tools read made-up
+texts of the same size.
 """
 
 from __future__ import annotations
@@ -19,13 +22,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peer import CannotInstall, Peer, peer
+
 NEEDLEPOINT = """
 import hashlib, json, sys
 import needlepoint
-corpus, longest, out = sys.argv[1:]
+corpus, longest, intervals, out = sys.argv[1:]
+grid = {"context_lengths_max": int(longest), "context_lengths_num_intervals": int(intervals)}
 plan = needlepoint.prompts(
-    datasets=["needle_haystack"],
-    dataset_args={"needle_haystack": {"local_path": corpus, "extra_params": {"context_lengths_max": int(longest)}}},
+    datasets=["needle_haystack"], dataset_args={"needle_haystack": {"local_path": corpus, "extra_params": grid}}
 )
 with open(out, "w") as file:
     for prompt in plan:
@@ -90,45 +97,79 @@ def rows(path: Path) -> set[str]:
     return set(path.read_text().splitlines())
 
 
+def ours(corpus: str, longest: int, intervals: int, out: Path) -> tuple[float, float]:
+    return measure([sys.executable, "-c", NEEDLEPOINT, corpus, str(longest), str(intervals), str(out)])
+
+
+def by_command(corpus: str, longest: int, out: Path) -> tuple[float, float]:
+    arguments = {"needle_haystack": {"local_path": corpus, "extra_params": {"context_lengths_max": longest}}}
+    command = [sys.executable, "-m", "needlepoint.cli", "prompts", "--datasets", "needle_haystack"]
+    return measure([*command, "--dataset-args", json.dumps(arguments), "--out", str(out)])
+
+
+def theirs(found: Peer, corpus: str, longest: int, out: Path) -> tuple[float, float]:
+    return measure([found.python, "-c", EVALSCOPE, corpus, str(longest), str(out), found.tokenizer])
+
+
+def middle(runs: list[tuple[float, float]]) -> tuple[float, float]:
+    """The median time and the highest memory."""
+    return statistics.median(wall for wall, _ in runs), max(peak for _, peak in runs)
+
+
+def compare(corpus: str, folder: Path, longest: int, runs: int, found: Peer | None) -> None:
+    """One grid: both tools in turn, so that a busy moment of the machine hits both."""
+    mine, other, written = [], [], []
+    for _ in range(runs):
+        mine.append(ours(corpus, longest, 10, folder / "ours"))
+        if found is not None:
+            other.append(theirs(found, corpus, longest, folder / "theirs"))
+        written.append(by_command(corpus, longest, folder / "prompts.jsonl"))
+    name = f"200 prompts to {longest:,} tokens"
+    wall, peak = middle(mine)
+    line = f"{name}: needlepoint {wall:.2f} s, {peak:.0f} MB"
+    if found is not None:
+        their_wall, their_peak = middle(other)
+        same = len(rows(folder / "ours") & rows(folder / "theirs"))
+        line += f" | EvalScope {their_wall:.2f} s, {their_peak:.0f} MB | time 1/{their_wall / wall:.1f}, "
+        line += f"memory 1/{their_peak / peak:.1f}, {same} of {len(rows(folder / 'theirs'))} prompts equal"
+    print(line, flush=True)
+    wall, peak = middle(written)
+    size = (folder / "prompts.jsonl").stat().st_size / 1e6
+    print(f"{name}, by the command, as a file of {size:.0f} MB: {wall:.2f} s, {peak:.0f} MB", flush=True)
+
+
+def found_peer(options: argparse.Namespace) -> Peer | None:
+    """EvalScope where it was named or can be installed; else None, and the reason on the screen."""
+    if options.evalscope:
+        return Peer(options.evalscope, options.tokenizer)
+    if options.install is None:
+        print("Without EvalScope: give --install FOLDER, or --evalscope and --tokenizer, to compare with it.")
+        return None
+    try:
+        return peer(Path(options.install))
+    except CannotInstall as reason:
+        print(f"Without EvalScope, which cannot be installed here: {reason}")
+        return None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evalscope", help="Python with evalscope 1.14.1")
-    parser.add_argument("--tokenizer", help="folder of the Qwen3 tokenizer, for EvalScope")
-    parser.add_argument("--corpus", help="folder with the two texts")
+    parser.add_argument("--install", metavar="FOLDER", help="set EvalScope up here, where it isn't yet")
+    parser.add_argument("--evalscope", metavar="PYTHON", help="Python with evalscope 1.14.1")
+    parser.add_argument("--tokenizer", metavar="DIR", help="folder of the Qwen3 tokenizer, for EvalScope")
+    parser.add_argument("--corpus", metavar="DIR", help="folder with the two texts")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
-    if options.evalscope and not options.tokenizer:
-        parser.error("--evalscope needs --tokenizer, a folder with the Qwen3 tokenizer.json")
+    if bool(options.evalscope) != bool(options.tokenizer):
+        parser.error("--evalscope and --tokenizer, a folder with the Qwen3 tokenizer.json, go together")
+    found = found_peer(options)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         corpus = options.corpus or str(made_up_corpus(folder))
-        for longest, runs in ((32_000, options.runs), (1_000_000, 1)):
-            ours = [
-                measure([sys.executable, "-c", NEEDLEPOINT, corpus, str(longest), str(folder / "ours")])
-                for _ in range(runs)
-            ]
-            arguments = json.dumps(
-                {"needle_haystack": {"local_path": corpus, "extra_params": {"context_lengths_max": longest}}}
-            )
-            command = [sys.executable, "-m", "needlepoint.cli", "prompts", "--datasets", "needle_haystack"]
-            command += ["--dataset-args", arguments, "--out", str(folder / "prompts.jsonl")]
-            written = [measure(command) for _ in range(runs)]
-            size = (folder / "prompts.jsonl").stat().st_size / 1e6
-            print(
-                f"200 prompts to {longest:>9,}, as a file of {size:.0f} MB by the command: "
-                f"{statistics.median(w for w, _ in written):.2f} s {max(p for _, p in written):.0f} MB",
-                flush=True,
-            )
-            wall, peak = statistics.median(w for w, _ in ours), max(p for _, p in ours)
-            line = f"200 prompts to {longest:>9,}: needlepoint {wall:7.2f} s {peak:6.0f} MB"
-            if options.evalscope:
-                their_arguments = [corpus, str(longest), str(folder / "theirs"), options.tokenizer]
-                theirs = [measure([options.evalscope, "-c", EVALSCOPE, *their_arguments]) for _ in range(runs)]
-                their_wall, their_peak = statistics.median(w for w, _ in theirs), max(p for _, p in theirs)
-                same = len(rows(folder / "ours") & rows(folder / "theirs"))
-                line += f" | EvalScope {their_wall:7.2f} s {their_peak:6.0f} MB | time 1/{their_wall / wall:.1f}"
-                line += f", memory 1/{their_peak / peak:.1f}, {same} of 200 prompts equal"
-            print(line, flush=True)
+        compare(corpus, folder, 32_000, options.runs, found)
+        compare(corpus, folder, 1_000_000, 1, found)
+        wall, peak = ours(corpus, 1_000_000, 100, folder / "ours")
+        print(f"2,000 prompts to 1,000,000 tokens: needlepoint {wall:.2f} s, {peak:.0f} MB")
 
 
 if __name__ == "__main__":

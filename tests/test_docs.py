@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,18 @@ def test_examples_run(example: Path) -> None:
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout and not done.stderr
+
+
+def test_the_exactness_matrix_finds_no_fault_on_a_small_grid(
+    tmp_path: Path, prose: dict[str, Callable[..., str]]
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(prose["en"](400), "utf-8")
+    command = [sys.executable, str(ROOT / "benchmarks" / "exactness.py"), "--corpus", str(text)]
+    small = ["--families", "qwen3,gemma3", "--lengths", "256,1k,4k", "--depths", "0:100:11"]
+    done = subprocess.run([*command, *small], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "66 of 66 prompts have exactly the asked number of tokens; 0 faults." in done.stdout
 
 
 def test_links_between_pages_lead_somewhere() -> None:

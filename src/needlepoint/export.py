@@ -107,7 +107,8 @@ def batch_request(prompt: Prompt, number: int, *, model: str) -> str:
     limit = "" if prompt.max_tokens is None else f',"max_tokens":{prompt.max_tokens}'
     cell = prompt.cell
     place = f"{cell.subset}-{cell.context_length}-{_plain(cell.depth_percent)}-r{prompt.replicate}.{prompt.repeat}"
-    name = _json(f"{number}-{place}-{digest[:12]}")
+    text = prompt.corpus.sha256[:8] if prompt.corpus is not None else "text"
+    name = _json(f"{number}-{place}-{text}-{digest[:12]}")
     body = f'{{"model":{_json(model)},"messages":[{sent}]{limit}}}'
     return f'{{"custom_id":{name},"method":"POST","url":"/v1/chat/completions","body":{body}}}'
 

@@ -409,10 +409,12 @@ def test_batch_lines_are_what_providers_take(run: Callable[..., tuple[str, str]]
     argv = [*recipe(texts, "english", "chinese", repeats="2"), "--format", "openai-batch", "--model", "gpt-4o"]
     run([*argv, "--max-tokens", "64", "--out", str(out)])
     written = rows(out)
+    fingerprints = {hashlib.sha256((texts / name).read_bytes()).hexdigest()[:8] for name in FILES.values()}
     assert len({line["custom_id"] for line in written}) == len(written) == 24
     for line in written:
         assert list(line) == ["custom_id", "method", "url", "body"]
         assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
+        assert line["custom_id"].split("-")[-2] in fingerprints
         assert len(line["custom_id"]) <= 64 and re.fullmatch(r"[\w.-]+", line["custom_id"])
         assert {key: line["body"][key] for key in ("model", "max_tokens")} == {"model": "gpt-4o", "max_tokens": 64}
         assert [list(message) for message in line["body"]["messages"]] == [["role", "content"]] * 2

@@ -25,7 +25,14 @@ def custom_id(prompt: Prompt | Recorded, number: int) -> str:
     cell = prompt.cell
     depth = plain(float(cell.depth_percent), "depth_percent")
     place = f"{cell.subset}-{cell.context_length}-{depth}-r{prompt.replicate}.{prompt.repeat}"
-    return f"{number}-{place}-{prompt.sha256[:12]}"
+    return f"{number}-{place}-{_text_of(prompt)[:8] or 'text'}-{prompt.sha256[:12]}"
+
+
+def _text_of(prompt: Prompt | Recorded) -> str:
+    """The fingerprint of the text that a prompt was made from; empty where its file doesn't tell."""
+    if isinstance(prompt, Prompt):
+        return "" if prompt.corpus is None else prompt.corpus.sha256
+    return prompt.origin.corpus_sha256 or ""
 
 
 class BatchResults:
