@@ -81,6 +81,22 @@ def test_the_needle_stands_at_the_nearest_sentence_end(english: Corpus) -> None:
         assert prompt.boundary == "sentence"
 
 
+def test_the_nearest_sentence_end_is_counted_in_tokens_where_bytes_would_mislead(corpus_from) -> None:  # type: ignore[no-untyped-def]
+    """Sentences begin with many short tokens and end in few long words: the farther byte is often the nearer token."""
+    words = " international development organization government" * 8
+    text = " ".join(f"{'0123456789 ' * 9}{words.strip()}." for _ in range(120))
+    from needlepoint.text.boundaries import sentence_ends
+
+    for prompt in Plan(
+        Task(grid=Grid(lengths=(8_000,), depths=tuple(range(3, 98)))), [corpus_from(text)], connect(None)
+    ):
+        hay = prompt.haystack
+        whole = hay.data.decode()
+        target = prompt.cell.depth_percent / 100 * prompt.hay_tokens
+        nearest = min(abs(hay.tokens_before(len(whole[:end].encode())) - target) for end in sentence_ends(whole))
+        assert abs(prompt.placements[0].tokens_before - target) <= nearest + 2 or prompt.boundary != "sentence"
+
+
 def test_without_sentence_ends_a_clause_or_word_is_taken_and_flagged(corpus_from) -> None:  # type: ignore[no-untyped-def]
     words = [f"word{i}" for i in range(4_000)]
     clauses = corpus_from(", ".join(words))

@@ -184,3 +184,15 @@ def test_a_tokenizer_says_whether_its_decoded_text_is_another(
     assert {name for name in ("qwen3", "llama3", "llama2", "gemma3", "gpt-4o") if tokenizer_of(name).rewrites} == {
         "llama2"
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-4o", "gpt-4", "qwen3", "llama3", "gemma3", "llama2", "mistral-v1", "deepseek-v3"]
+)
+def test_a_bar_that_some_vocabularies_write_for_a_space_is_read_as_text(name: str, tokenizer_of) -> None:  # type: ignore[no-untyped-def]
+    tokenizer = tokenizer_of(name)
+    for text in ("load ▁▂▃▅▇ over the day", "▁▁foo bar▁", "中▁文\n▁"):
+        ends = tokenizer.encode(text).ends
+        assert ends[-1] == len(text.encode()) and list(ends) == sorted(ends)
+        if "▁" not in tokenizer.decode(tokenizer.encode(text).ids):  # then it is a space to this one
+            assert tokenizer.encode(text).ids == tokenizer.encode(text.replace("▁", " ")).ids

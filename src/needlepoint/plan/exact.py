@@ -264,9 +264,15 @@ def nearest(hay: Haystack, target: float, highest: int, allowed: float) -> Spot:
         radius = 320
         while True:
             low, high = max(lowest, middle - radius), min(topmost, middle + radius)
-            place = _closest(hay, finder, low, high, target, allowed, start_counts=boundary == "sentence")
+            at_start = boundary == "sentence"
+            place = _closest(hay, finder, low, high, target, allowed, start_counts=at_start)
             if place is not None:
-                return Spot(place, boundary)
+                # Equal bytes are not equal tokens: look as far as this place's distance reaches on the other side, too.
+                off = abs(hay.tokens_before(place) - target)
+                low = max(lowest, min(low, hay.start_of(max(0, int(target - off)))))
+                high = min(topmost, max(high, hay.start_of(min(len(hay), int(target + off) + 1))))
+                nearer = _closest(hay, finder, low, high, target, allowed, start_counts=at_start)
+                return Spot(place if nearer is None else nearer, boundary)
             if low <= lowest and high >= topmost:
                 break
             radius *= 6

@@ -11,6 +11,7 @@ import importlib.util
 import re
 import unicodedata
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 _PROBE = "Probe 12345 — naïve café, “quoted”.\n\n第一回　話說天下大勢。 ありがとう 감사 Привет 😀👩‍👩‍👧  \tend\r\n"
 _REWRITTEN = "\na ﬁ … \u2126. e\u0301 A。"
-_SPACE_MARK = "▁".encode()
+_MARK = "▁"  # how SentencePiece vocabularies write a space
+_SPACE_MARK = _MARK.encode()
 
 
 def packaged(family: Family) -> SplintrTokenizer:
@@ -90,6 +92,11 @@ class SplintrTokenizer:
         self.name = name
         self.adds_bos = adds_bos
         self.special_tokens: Sequence[str] = tuple(self._specials)
+        blank, mark = (
+            b"".join(map(self._engine.decode_token_bytes, self._engine.encode_ordinary(text)))
+            for text in ("a b", f"a{_MARK}b")
+        )
+        self._marks_spaces = _SPACE_MARK in blank or _SPACE_MARK not in mark
         self._prefix_space = self._puts_prefix_space()
         # Vocabularies with [INST] as a control token put the prefix space at the very start of a text only.
         self._prefix_in_chat = "[INST]" not in self._specials
@@ -130,7 +137,8 @@ class SplintrTokenizer:
         spelling = self._spelling_of.get(token)
         if spelling is not None:
             return spelling.encode()
-        return self._engine.decode_token_bytes(token).replace(_SPACE_MARK, b" ")
+        found = self._engine.decode_token_bytes(token)
+        return found.replace(_SPACE_MARK, b" ") if self._marks_spaces else found
 
     def _puts_prefix_space(self) -> bool:
         ids = self._engine.encode_ordinary("\nx")
@@ -138,6 +146,8 @@ class SplintrTokenizer:
 
     def _ordinary(self, text: str, *, at_start: bool) -> Encoding:
         """Tokens of ordinary text. A vocabulary with a prefix space gets it only at the start of a rendered chat."""
+        if self._marks_spaces and _MARK in text:  # which these vocabularies cannot tell from a space
+            return _spread(self._ordinary(text.replace(_MARK, " "), at_start=at_start), text)
         ids: array[int] = array("I")
         size = 0
         for number, chunk in enumerate(chunks(text)):
@@ -148,7 +158,7 @@ class SplintrTokenizer:
                 ids.extend(self._engine.encode_ordinary("\n" + chunk)[2:])
         widths = self._widths
         for token in set(ids).difference(widths):
-            widths[token] = len(self._engine.decode_token_bytes(token).replace(_SPACE_MARK, b" "))
+            widths[token] = len(self._bytes(token))
         ends = array("I", accumulate(map(widths.__getitem__, ids)))
         if not ids:
             return Encoding(ids, ends)
@@ -242,6 +252,14 @@ def _fast_from_json(data: bytes, name: str, identity: str) -> SplintrTokenizer |
         )
     except (ValueError, RuntimeError, OSError, TokenizerError, NotImplementedError):
         return None
+
+
+def _spread(found: Encoding, text: str) -> Encoding:
+    """The encoding of `text` with spaces for its marks, with ends that are those of `text` itself."""
+    before = [len(part.encode()) for part in text.split(_MARK)[:-1]]
+    places = [sum_ + number for number, sum_ in enumerate(accumulate(before))]
+    wider = len(_SPACE_MARK) - 1
+    return Encoding(found.ids, array("I", (end + wider * bisect_left(places, end) for end in found.ends)))
 
 
 def _qwen35() -> tuple[splintr.Tokenizer, dict[str, int]]:
