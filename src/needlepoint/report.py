@@ -25,7 +25,7 @@ from .reporting import FORMATS, LANGS, PALETTES, USUAL, Format, chosen, formats_
 from .scoring import REPORT, chosen_scorer, report_of, scored
 from .show import charts
 from .show.charts import CHARTS, ChartLook, Theme
-from .show.facts import name_for_people
+from .show.facts import run_name
 from .show.markdown import failures_of, markdown_of
 from .text.cache import Notify, Progress
 
@@ -203,12 +203,11 @@ def made_before(folder: RunFolder) -> Order:
 
 
 def names_of(folders: Sequence[RunFolder], reports: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What to call each run: its model, its layout where runs differ in it, and a number where that is not enough."""
-    several = len({report.get("layout") for report in reports}) > 1
-    found = []
-    for folder, report in zip(folders, reports, strict=True):
-        parts = [report.get("model") or folder.path.name, *([report.get("layout") or "?"] if several else [])]
-        found.append(name_for_people(" · ".join(map(str, parts))))
+    """What to call each run: its model, its layout where that isn't the usual one, a number where that isn't enough."""
+    found = [
+        run_name({**report, "model": report.get("model") or folder.path.name})
+        for folder, report in zip(folders, reports, strict=True)
+    ]
     return [name if found.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(found)]
 
 

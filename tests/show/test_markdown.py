@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from needlepoint.show import charts
 from needlepoint.show.markdown import code, escaped, failures_of, markdown_of
+from needlepoint.show.notebook import notebook_html
+from needlepoint.show.page import page_html
+from needlepoint.show.table import show_report
 
 from .page_runs import a_page_run, a_row, a_trial, some_rows
 
@@ -86,3 +92,14 @@ def test_a_code_span_holds_any_text(text: str) -> None:
 
 def test_our_own_words_are_escaped() -> None:
     assert escaped("a [b](c) <d> @e #f") == "a \\[b\\](c) \\<d\\> \\@e \\#f"
+
+
+def test_another_layout_is_named_wherever_numbers_stand() -> None:
+    report = report_of(some_rows(), layout="woven", model="m")
+    titles = [spec["title"]["text"][0] for spec in charts.specs_of(report).values()]
+    assert len(titles) > 4 and all("m · woven" in title for title in titles)
+    console = Console(record=True, width=100, file=io.StringIO())
+    show_report(report, console=console)
+    assert "Layout: woven" in console.export_text()
+    html = page_html([replace(a_page_run(some_rows()), report=report)])
+    assert '"model":"m · woven"' in html and "m · woven" in notebook_html(report, "f")

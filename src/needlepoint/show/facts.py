@@ -59,6 +59,18 @@ def model_name(report: Mapping[str, Any]) -> str:
     return name_for_people(report.get("model") or "model")
 
 
+def layout_of(report: Mapping[str, Any]) -> str | None:
+    """The layout where it isn't the usual one: such numbers mean something else."""
+    layout = name_for_people(report.get("layout") or "classic")
+    return None if layout == "classic" else layout
+
+
+def run_name(report: Mapping[str, Any]) -> str:
+    """`gpt-4`, or `gpt-4 · woven`."""
+    layout = layout_of(report)
+    return model_name(report) if layout is None else f"{model_name(report)} · {layout}"
+
+
 def subsets_of(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Subsets that have at least one cell to draw."""
     return [subset for subset in records(report.get("subsets")) if squares(subset)]

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from . import charts
-from .facts import coverage, interval, model_name, number, record, subset_name, subsets_of
+from .facts import coverage, interval, number, record, run_name, subset_name, subsets_of
 from .sentence import result_sentence
 from .visible import visible_line
 from .words import percent
@@ -19,7 +19,7 @@ _CELL = "text-align:right;padding:2px 12px"
 def notebook_html(report: Mapping[str, Any], folder: str, look: charts.ChartLook | None = None) -> str:
     """A fragment of HTML. Pictures are images, not inline SVG: nothing in them reaches the notebook."""
     parts = [
-        f"<p><b>{escape(model_name(report))}</b>: {escape(result_sentence(report))}.</p>",
+        f"<p><b>{escape(run_name(report))}</b>: {escape(result_sentence(report))}.</p>",
         *(_picture(name, spec) for name, spec in charts.heatmap_specs(report, look).items()),
         _table(report),
         f"<p><code>{escape(visible_line(folder))}</code></p>",

@@ -19,7 +19,7 @@ from typing import Any, get_args
 
 from ..types import VALID_OUTCOMES, Outcome
 from .colours import ANCHORS, Scale
-from .facts import records
+from .facts import layout_of, records
 from .labels import Lang
 from .notes import note_words
 from .page_words import page_words
@@ -93,6 +93,8 @@ def _run(run: PageRun, texts: Texts, lang: Lang, *, number: int) -> dict[str, An
         rows, texts=texts, excerpts=run.excerpts, paired=number > 1, text_bytes=TEXT_BYTES // max(1, number)
     )
     model = visible_line(str(report.get("model") or run.folder or "?"), 120)
+    if (layout := layout_of(report)) is not None:
+        model = f"{model} · {visible_line(layout)}"
     facts = (
         "dataset",
         "layout",

@@ -16,6 +16,7 @@ from ..types import VALID_OUTCOMES
 from .cells import grids_of_report
 from .colours import Scale
 from .console import out_console
+from .facts import layout_of
 from .findings import findings
 from .grid import Heatmaps
 from .scorers import scoring_words
@@ -76,6 +77,8 @@ def _print(console: Console, what: RenderableType) -> None:
 
 def report_words(report: Mapping[str, Any]) -> Iterator[str]:
     """Sentences that belong to the table: what is missing and why, then tokens, prefixes and cost where known."""
+    if (layout := layout_of(report)) is not None:
+        yield f"Layout: {layout}, which measures something else than other layouts do"
     if outcomes := _all_outcomes(report):
         yield f"Outcomes: {counts(in_order(outcomes))}"
     yield from _missing(report)

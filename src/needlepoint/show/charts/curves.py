@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..facts import Square, by_depth, by_length, model_name, number, record, subset_name, subsets_of
+from ..facts import Square, by_depth, by_length, number, record, run_name, subset_name, subsets_of
 from ..labels import Lang, subset_label, word
 from ..sentence import effective_length
 from ..words import depth_label, length_label, percent
@@ -123,7 +123,7 @@ def curve_spec(
 
 def heading(report: Mapping[str, Any], key: str, look: ChartLook) -> str:
     """`Accuracy by context length · gpt-4`, or with the user's own title behind it."""
-    return f"{word(key, look.lang)} · {look.title if look.title is not None else model_name(report)}"
+    return f"{word(key, look.lang)} · {look.title if look.title is not None else run_name(report)}"
 
 
 def _datum(name: str, place: float, at: str, one: Square, lang: Lang) -> Spec:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..colours import ANCHORS, Scale, colour, ink
-from ..facts import Square, model_name, name_for_people, records, squares, subset_name
+from ..facts import Square, records, run_name, squares, subset_name
 from ..labels import Lang, subset_label, word
 from ..sentence import effective_length, result_clauses
 from ..words import depth_label, in_order, percent, percent_whole
@@ -58,9 +58,7 @@ def heatmap_spec(report: Mapping[str, Any], subset: str, look: ChartLook | None 
 
 def heading(report: Mapping[str, Any], subset: str, lang: Lang, title: str | None = None) -> str:
     """`Needle in a Haystack · gpt-4 · english`, with the layout where it isn't the usual one, or `title · english`."""
-    layout = name_for_people(report.get("layout") or "classic")
-    parts = [word("haystack", lang), model_name(report), *([] if layout == "classic" else [layout])]
-    parts = parts if title is None else [title]
+    parts = [word("haystack", lang), run_name(report)] if title is None else [title]
     return " · ".join(parts if subset in _ONLY else [*parts, subset_label(subset, lang)])
 
 

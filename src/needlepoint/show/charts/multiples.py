@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..facts import by_length, model_name, name_for_people, number, records, squares, subset_name, subsets_of
+from ..facts import by_length, name_for_people, number, records, run_name, squares, subset_name, subsets_of
 from ..labels import subset_label, word
 from ..sentence import result_clauses
 from ..words import cut, length_label, percent
@@ -33,7 +33,7 @@ def overview_spec(report: Mapping[str, Any], look: ChartLook | None = None) -> S
     """All subsets of one run side by side; None where not one has a cell."""
     look = look or ChartLook()
     rows = {subset_label(subset_name(row), look.lang): row for row in subsets_of(report)}
-    title = look.title or f"{word('haystack', look.lang)} · {model_name(report)}"
+    title = look.title or f"{word('haystack', look.lang)} · {run_name(report)}"
     return panels_spec(rows, title, look, said=result_clauses(report, look.lang))
 
 
