@@ -49,6 +49,12 @@ def test_every_flag_of_report_is_in_its_page_and_no_other() -> None:
     assert flags_in("report.md") == flags_of("report")
 
 
+def test_every_flag_of_limit_is_in_its_pages_and_no_other() -> None:
+    pages = flags_in("prompts.md") | flags_in("eval.md") | flags_in("limit.md")
+    assert flags_of("limit") <= pages | {"--debug"}
+    assert flags_in("limit.md") <= flags_of("limit")
+
+
 def test_every_module_is_on_the_plan_of_the_house() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for file in (ROOT / "src" / "needlepoint").rglob("*.py"):

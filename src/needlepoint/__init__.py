@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .config import TaskConfig
     from .evaluation import TaskResult, arun_task, run_task
     from .importing import import_results
+    from .limit import LimitResult, afind_limit, find_limit
     from .plan.prompt import Prompt
     from .plan.task import Plan
     from .report import make_report
@@ -26,15 +27,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CompareResult",
+    "LimitResult",
     "NeedlepointError",
     "Plan",
     "Prompt",
     "TaskConfig",
     "TaskResult",
     "__version__",
+    "afind_limit",
     "arun_task",
     "ascore_run",
     "compare",
+    "find_limit",
     "import_results",
     "make_report",
     "prompts",
@@ -42,6 +46,9 @@ __all__ = [
     "score_run",
 ]
 _HOMES = {
+    "LimitResult": "limit",
+    "afind_limit": "limit",
+    "find_limit": "limit",
     "CompareResult": "comparison",
     "compare": "comparison",
     "Plan": "plan.task",

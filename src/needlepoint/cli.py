@@ -12,17 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from . import __version__, flags
+from .cli_limit import limit_
 from .commands.complaints import words, wrong_usage
 from .errors import NeedlepointError, OutputError
 
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a wrong command line. Typer bundles click or imports it, by version: this finds it in both."""
 
-_NUMBERS = frozenset(
-    "needle_count replicates repeats seed limit max_tokens eval_batch_size concurrency max_model_len timeout "
-    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached price_cache_write threshold "
-    "self_check cache_tokens fail_under judge_repeats judge_price_in judge_price_out judge_worker_num".split()
-)
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 app = typer.Typer(
     name="needlepoint",
@@ -84,8 +80,8 @@ def prompts(
     given: dict[str, Any] = dict(locals())
     for name in ("out", "format_", "json_", "debug"):
         del given[name]
-    for name in _NUMBERS & given.keys():
-        given[name] = _number(given[name])
+    for name in flags.NUMBERS & given.keys():
+        given[name] = flags.number(given[name])
     from .commands.prompts import make_prompts
 
     make_prompts(given, out=out, format_=format_, as_json=json_)
@@ -183,8 +179,8 @@ def eval_(
     given: dict[str, Any] = dict(locals())
     for name in ("config", "json_", "debug", "no_stream"):
         del given[name]
-    for name in _NUMBERS:
-        given[name] = _number(given[name])
+    for name in flags.NUMBERS & given.keys():
+        given[name] = flags.number(given[name])
     given["stream"] = False if no_stream else None
     for name in ("completions", "dry_run", "no_reuse", "verify"):
         given[name] = given[name] or None
@@ -228,8 +224,8 @@ def score_(
     given: dict[str, Any] = dict(locals())
     for name in ("run", "rows", "config", "json_", "debug"):
         del given[name]
-    for name in _NUMBERS & given.keys():
-        given[name] = _number(given[name])
+    for name in flags.NUMBERS & given.keys():
+        given[name] = flags.number(given[name])
     from .commands.score import score_again
 
     raise typer.Exit(score_again(run, given, config_file=config, rows=rows, as_json=json_))
@@ -266,13 +262,16 @@ def compare_(
             margin=margin,
             fail_if_worse=fail_if_worse,
             max_lost=max_lost,
-            flips=_number(flips),
-            seed=_number(seed),
+            flips=flags.number(flips),
+            seed=flags.number(seed),
             summary=summary,
             out=out,
             as_json=json_,
         )
     )
+
+
+app.command("limit", cls=flags.Grouped, short_help="How much context can I use?")(limit_)
 
 
 @app.command(short_help="Check an endpoint: can it be measured?")
@@ -344,7 +343,7 @@ def report(
     given: dict[str, Any] = dict(locals())
     for name in ("format_", "open_", "debug"):
         del given[name]
-    given["threshold"] = _number(threshold)
+    given["threshold"] = flags.number(threshold)
     from .commands.report import report_on
 
     report_on(formats=format_, open_page=open_, **given)
@@ -395,16 +394,6 @@ def assets_clear(
     from .commands.assets import clear
 
     clear(names)
-
-
-def _number(text: str | None) -> int | float | str | None:
-    """The number that was typed. What is none stays text, for the settings to refuse under its name."""
-    for read in (int, float):
-        try:
-            return None if text is None else read(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _invoke(arguments: Sequence[str]) -> int:

@@ -12,6 +12,23 @@ ASK, PACE, REUSE, SCORING, RUN, BARS = "Asking", "Pace and price", "Reuse", "Sco
 
 
 REUSE = "Reuse"
+NUMBERS = frozenset(
+    "needle_count replicates repeats seed limit max_tokens eval_batch_size concurrency max_model_len timeout "
+    "max_attempts rpm tpm max_cost max_tokens_total price_in price_out price_cached price_cache_write threshold "
+    "self_check cache_tokens fail_under judge_repeats judge_price_in judge_price_out judge_worker_num "
+    "confidence budget_tokens".split()
+)
+"""Settings that are numbers, however they are typed."""
+
+
+def number(text: str | None) -> int | float | str | None:
+    """The number that was typed. What is none stays text, for the settings to refuse under its name."""
+    for read in (int, float):
+        try:
+            return None if text is None else read(text)
+        except ValueError:
+            continue
+    return text
 
 
 class Grouped(TyperCommand):
@@ -261,3 +278,17 @@ CompareJson = Annotated[bool, _option(OUTPUT, None, "Print everything that was f
 FlipSeed = Annotated[
     str | None, _option(OUTPUT, "N", "Decides the draws of a test with too many ways to count; 0.", "--seed")
 ]
+
+MinLength = Annotated[str | None, _option(WHAT, "LENGTH", "Shortest length to look at; 1k where not given.")]
+MaxLength = Annotated[
+    str | None, _option(WHAT, "LENGTH", "Longest one; what the model takes, or 128k, where not given.")
+]
+LimitDepths = Annotated[
+    str | None,
+    _option(WHAT, "LIST|RANGE", "Depths that trials are drawn from, in percent; 0:100:11 where not given.", "--depths"),
+]
+Confidence = Annotated[str | None, _option(RUN, "SHARE", "Of the certificate; 0.95 where not given.")]
+BudgetTokens = Annotated[
+    str | None, _option(PACE, "N", "Uncached tokens, prompts and answers, that the search may use.")
+]
+LimitJson = Annotated[bool, _option(RUN, None, "Print what was found as JSON instead of a table.", "--json")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from .ask.files import FilePrompt, PromptFile, read_prompts
 from .ask.keys import api_key_of, headers_of
@@ -23,6 +23,9 @@ from .text.cache import Notify, Progress
 from .types import Cell, Endpoint, Model, Sampling
 
 SMOLLM2_LIMIT = 8_192
+
+
+AnyConfig = TypeVar("AnyConfig", bound=TaskConfig)
 
 
 class Prompts(Protocol):
@@ -191,7 +194,7 @@ class _Limited:
         return (cell for number, cell in enumerate(self._cells) if number in self._kept)
 
 
-async def with_model(config: TaskConfig) -> TaskConfig:
+async def with_model(config: AnyConfig) -> AnyConfig:
     """`config` with the model named: where the user names a server only, the one model that it serves."""
     if config.model is not None or config.api_url is None:
         return config

@@ -13,6 +13,7 @@ from .config import TaskConfig
 from .connect import connect
 from .errors import FetchError, InputError, TokenizerError
 from .pipeline import gather
+from .plan.draws import Draws
 from .plan.prompt import Prompt
 from .plan.task import Plan
 from .text.cache import Notify, Progress
@@ -34,6 +35,7 @@ def rebuild(path: Path, *, notify: Notify | None = None, progress: Progress | No
     if settings.imported:
         raise InputError(cannot_rebuild(settings))
     identity = dict(settings.identity)
+    is_search = identity.pop("search", None) is not None
     config = TaskConfig.of(identity | {name: settings.free[name] for name in ("limit",) if name in settings.free})
     planned = _planned(config, settings, notify, progress)
     if config.prompts is not None:
@@ -46,7 +48,8 @@ def rebuild(path: Path, *, notify: Notify | None = None, progress: Progress | No
                 f"The text {corpus.name!r} is not the one that this run was made with "
                 f"(sha256 {corpus.sha256[:12]}, then {str(before.get('sha256'))[:12]}). Bring the old one back."
             )
-    return Rebuilt(Plan(config.task(), corpora, planned, verify="none"), planned)
+    plan = Draws if is_search else Plan
+    return Rebuilt(plan(config.task(), corpora, planned, verify="none"), planned)
 
 
 def cannot_rebuild(settings: RunSettings) -> str:

@@ -21,6 +21,7 @@ from .learn.summary import summarise
 from .score import rules
 from .score.imported import IMPORTED
 from .score.judge import account
+from .searched import with_search
 from .types import Reply, Score, Trial
 
 REPORT = "report.json"
@@ -111,7 +112,8 @@ def report_of(
     plan = head.pop("prefix", None) or {}
     report = summarise(rows, head=head, bar=bar or bar_of(before))
     report["prefix"] |= {name: plan[name] for name in _PLANNED if plan.get(name) is not None}
-    return {**report, "pace": pace(rows), "recall": recall(rows), "margin": margins(rows)}
+    found = {**report, "pace": pace(rows), "recall": recall(rows), "margin": margins(rows)}
+    return with_search(found, folder, rows)
 
 
 def _judge(folder: RunFolder, scorer: str) -> dict[str, Any] | None:

@@ -111,7 +111,7 @@ class LiveWatcher:
         self._live = Live(cells, stream=sys.stderr, scale=self._scale)
         self._live.__enter__()
 
-    def restored(self, trial: Trial, score: Score) -> None:
+    def restored(self, trial: Trial, reply: Reply, score: Score) -> None:
         if self._live is not None:
             self._live.restored(trial, score.outcome, score.score)
 

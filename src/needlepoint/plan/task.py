@@ -199,6 +199,10 @@ class Plan:
         rng = random.Random(f"{self.task.seed}:salt:{place}")
         return f"{rng.getrandbits(48):012x}"
 
+    def _alone(self, corpus: Corpus, cell: Cell, replicate: int) -> Iterator[Prompt]:
+        """One prompt with a haystack of its own, of any cell and replicate."""
+        return self._group([_Item(corpus, replicate, cell)])
+
     def _is_checked(self, number: int, count: int) -> bool:
         if self.verify == "sample":
             return self.task.length_mode == "exact" and number in (0, count - 1)

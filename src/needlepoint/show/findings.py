@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..learn.effective import EffectiveLength, Reach
+from ..learn.limit import read_limit
 from ..learn.results import effective_result, position_result
 from ..plan.grid import format_length
+from .limit import search_words
 from .words import cut, depth_label, one_line, percent
 
 _LONGEST_NAME = 24
@@ -18,6 +20,8 @@ _LONGEST_NAME = 24
 
 def findings(report: Mapping[str, Any]) -> Iterator[str]:
     """Effective length and position bias, by subset where there are several, and notes on the intervals."""
+    if (limit := read_limit(report.get("search"))) is not None:
+        yield from search_words(limit)
     found = report.get("effective_length")
     if isinstance(found, int) and not isinstance(found, bool):
         yield f"Effective length: {format_length(found)}"
