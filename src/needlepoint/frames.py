@@ -81,9 +81,9 @@ _FORMULA = re.compile(r"""(^|[;\t\n])(["\s]*)([=+\-@＝＋－＠])""")
 def table_of(folders: Iterable[RunFolder]) -> Iterator[dict[str, Any]]:
     """A row for each trial, by the scorer that its run's numbers rest on."""
     for folder in folders:
-        model = folder.settings.identity.get("model")
+        name, model = folder.path.resolve().name, folder.settings.identity.get("model")
         for row in scored(folder):
-            yield {"run": folder.path.name, "model": model, **_facts(row)}
+            yield {"run": name, "model": model, **_facts(row)}
 
 
 def _facts(row: Row) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def page_of(
         if with_excerpts and not folder.settings.imported:
             first = (rows[number][0] for number in by_interest(rows))
             excerpts, why = excerpts_of_run(folder.path, first, prompts=prompts, notify=notify, progress=progress)
-        path = folder.path
+        path = folder.path.resolve()  # as one can be given as `.`, too
         runs.append(
             PageRun(
                 report=report,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast, get_args
 
 from .ask.files import FilePrompt
-from .ask.folders import slug, write_whole
+from .ask.folders import find_run, slug, write_whole
 from .ask.store import RunFolder
 from .comparison import NotableCells, notable_cells
 from .errors import InputError, NeedlepointError, OutputError, UsageError, did_you_mean
@@ -79,10 +79,7 @@ def make_report(
         raise UsageError("There is no run to report on. Give run folders.")
     wanted, bar = wanted_formats(formats, notify), _bar(threshold, preset)
     with contextlib.ExitStack() as stack:
-        folders = [
-            stack.enter_context(RunFolder.open(user_path(os.fspath(run)), for_writing=len(runs) == 1 and out is None))
-            for run in runs
-        ]
+        folders = [stack.enter_context(_opened(run, for_writing=len(runs) == 1 and out is None)) for run in runs]
         free = folders[0].settings.free
         look = look_of(free, lang=lang, palette=palette, theme=theme, numbers=show_score, title=title)
         order = Order(formats=wanted, charts=_order_charts(charts, len(runs)), look=look, excerpts=excerpts)
@@ -205,7 +202,7 @@ def made_before(folder: RunFolder) -> Order:
 def names_of(folders: Sequence[RunFolder], reports: Sequence[Mapping[str, Any]]) -> list[str]:
     """What to call each run: its model, its layout where that isn't the usual one, a number where that isn't enough."""
     found = [
-        run_name({**report, "model": report.get("model") or folder.path.name})
+        run_name({**report, "model": report.get("model") or folder.path.resolve().name})
         for folder, report in zip(folders, reports, strict=True)
     ]
     return [name if found.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(found)]
@@ -242,6 +239,19 @@ def _json(reports: Sequence[Mapping[str, Any]]) -> str:
     """`report.json`: of one run its own, of several an object that holds theirs."""
     value: Mapping[str, Any] = reports[0] if len(reports) == 1 else {"schema": SCHEMA, "reports": list(reports)}
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def _opened(run: str | os.PathLike[str], *, for_writing: bool) -> RunFolder:
+    """A run's folder; one that nobody can write into now can still be read."""
+    path = find_run(user_path(os.fspath(run)))
+    try:
+        return RunFolder.open(path, for_writing=for_writing)
+    except InputError:
+        raise
+    except (OutputError, UsageError) as error:
+        if not for_writing:
+            raise
+        raise OutputError(f"{error}\n--out DIR puts the files elsewhere.") from None
 
 
 def _report(folder: RunFolder, bar: Bar | None) -> dict[str, Any]:
