@@ -115,6 +115,10 @@ class CompareResult:
         """A summary for a pull request or a job's page."""
         return comparison_markdown(self.judged(), gate=self.gate, most_flips=most_flips)
 
+    def _repr_markdown_(self) -> str:
+        """In a notebook."""
+        return self.markdown()
+
     def junit(self) -> str:
         """JUnit XML: a suite for each comparison, a case for each bar."""
         return junit_xml(self.judged(), gate=self.gate)

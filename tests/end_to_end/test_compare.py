@@ -246,7 +246,8 @@ def test_from_python_the_result_is_typed(made: Callable[..., Path]) -> None:
     assert found.p_value is not None and found.p_value < 0.05
     assert len(found.flips) == 8 and found.flips[0].one.outcome == "correct"
     assert found.first.notable("english") == []
-    assert found.markdown().startswith("### ❌") and found.junit().startswith("<?xml")
+    assert found.markdown().startswith("### ❌") and found._repr_markdown_() == found.markdown()
+    assert found.junit().startswith("<?xml")
     assert [short.bar for short in found.shortfalls(found.first)] == ["accuracy"]
 
 

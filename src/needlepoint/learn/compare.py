@@ -73,7 +73,7 @@ def compare_pairs(
         coverage=_coverage(pairing),
         flips=tuple(sorted(flips, key=lambda flip: flip.change)),
         equivalence=None if shift is None else equivalence(shift.interval, margin),
-        sight=None if shift is None else _sight(questions, shift, wanted),
+        sight=None if shift is None or parts.whole is None else _sight(questions, shift, parts.whole, wanted),
         notes=tuple(notes),
     )
 
@@ -162,14 +162,15 @@ def _is_right_or_wrong(changes: Iterable[float]) -> bool:
     return all(abs(abs(change) - round(abs(change))) < _TINY for change in changes)
 
 
-def _sight(questions: Sequence[_Question], shift: Shift, wanted: float | None) -> Sight:
-    """What these questions can see, if as many answers flip without a change as flip back here."""
+def _sight(questions: Sequence[_Question], shift: Shift, whole: Part, wanted: float | None) -> Sight:
+    """What these questions can see, if as many answers flip for no reason as here: half of all flips where no change
+    is seen, else the fewer of both."""
     changes = [question.change for question in questions]
     bad = math.fsum(change * change for change in changes if change < 0)
     good = math.fsum(change * change for change in changes if change > 0)
     design = Design(
         n=len(changes),
-        churn=min(bad, good) / len(changes),
+        churn=(min(bad, good) if whole.is_worse or whole.is_better else (bad + good) / 2) / len(changes),
         effect=shift.effect,
         df=shift.df,
         exact=_is_right_or_wrong(changes),
