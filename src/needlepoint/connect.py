@@ -175,6 +175,8 @@ def _template_file(wanted: str) -> str:
             "'none', or a Jinja file."
         )
     try:
+        if path.is_char_device():  # which may have no end
+            raise TokenizerError(f"The chat template {path} is a device, not a file.")
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise TokenizerError(f"Cannot read the chat template {path}: {error.strerror or error}.") from None

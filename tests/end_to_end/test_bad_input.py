@@ -313,7 +313,8 @@ CORPORA = [
     corpus("blank file", "--corpus", "{ws}/blank.txt", says=["blank.txt", "empty"]),
     corpus("binary file", "--corpus", "{ws}/binary.txt", says=["binary.txt", "not a text"]),
     corpus("picture", "--corpus", "{ws}/picture.txt", says=["picture.txt", "a picture"]),
-    corpus("device without end", "--corpus", "/dev/null", says=["/dev/null"]),
+    corpus("device", "--corpus", "/dev/null", says=["/dev/null", "not a text"]),
+    corpus("device without end", "--corpus", "/dev/zero", says=["/dev/zero", "not a text"]),
     corpus("damaged UTF-8", "--corpus", "{ws}/damaged.txt", says=["damaged.txt", "0xff"]),
     corpus("unclear encoding", "--corpus", "{ws}/riddle.txt", says=["riddle.txt", "--encoding"]),
     corpus("wrong encoding", "--corpus", "{ws}/damaged.txt", "--encoding", "utf-8", says=["damaged.txt"]),
@@ -374,6 +375,7 @@ TOKENIZERS = [
         "template drops the text", "--chat-template", "{ws}/dropping.jinja", says=["dropping.jinja", "leaves", "out"]
     ),
     exact("template doubles the text", "--chat-template", "{ws}/twice.jinja", says=["2 times", "once"]),
+    exact("template without end", "--chat-template", "/dev/zero", says=["/dev/zero", "not a file"]),
     exact("template binary", "--chat-template", "{ws}/binary.jinja", says=["binary.jinja", "UTF-8"]),
     exact("server refuses", "--tokenizer", "http://127.0.0.1:9/v1", "--api-key", KEY, says=["127.0.0.1:9"]),
     exact("server's address odd", "--tokenizer", "http://", says=["http://host:port"]),

@@ -108,6 +108,8 @@ class _Reader:
     def _read(self, path: Path) -> tuple[str, str]:
         """One file's text and the sha256 of its raw bytes."""
         try:
+            if path.is_char_device() or path.is_block_device():  # /dev/zero has no end
+                raise CorpusError(f"{path} is a device, not a text.")
             data = path.read_bytes()
             digest = hashlib.sha256(data).hexdigest()
             if data.startswith(_GZIP):
