@@ -107,6 +107,7 @@ def test_junit_has_a_case_for_each_bar(gate: Gate | None, failures: int, skipped
     assert [child.tag for child in suite] == ["properties", "testcase", "testcase", "system-out"]
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", str(failures), str(skipped))
     assert [case.get("name") for case in suite.iter("testcase")] == ["accuracy", "coverage"]
+    assert {case.get("classname") for case in suite.iter("testcase")} == {"needlepoint.compare.b"}
     assert len(list(suite.iter("failure"))) == failures and len(list(suite.iter("skipped"))) == skipped
     numbers = {one.get("name"): one.get("value") for one in suite.iter("property")}
     assert numbers["difference"] == "-0.120000" and numbers["questions"] == "100"

@@ -20,6 +20,7 @@ from typing import Any
 
 from .distributions import normal_cdf, normal_quantile, t_cdf, t_quantile
 from .intervals import LEVEL, Over, Sums
+from .paired import signed_sums
 from .tally import Cluster, Tally
 
 MIDDLE_FROM, MIDDLE_TO = 25.0, 75.0
@@ -142,9 +143,7 @@ def _sign_flips(differences: Sequence[float]) -> float:
         if error < _TINY:
             return 1.0 if _mean(differences) >= -_TINY else 0.0
         return t_cdf(_mean(differences) / error, len(differences) - 1)
-    sums = [0.0]
-    for difference in differences:
-        sums = [before + signed for before in sums for signed in (difference, -difference)]
+    sums = signed_sums(differences)
     observed = math.fsum(differences)
     return sum(value <= observed + _TINY * len(differences) for value in sums) / len(sums)
 

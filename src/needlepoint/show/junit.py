@@ -46,8 +46,9 @@ def _suite(found: Comparison, missed: dict[str, Shortfall], gate: Gate | None) -
     properties = Xml.SubElement(suite, "properties")
     for key, value in _numbers(found).items():
         Xml.SubElement(properties, "property", name=key, value=value)
+    classname = "needlepoint.compare." + re.sub(r"[^\w-]+", "-", visible_line(found.other)).strip("-")
     for bar in _BARS:
-        case = Xml.SubElement(suite, "testcase", name=bar, classname="needlepoint.compare", time="0")
+        case = Xml.SubElement(suite, "testcase", name=bar, classname=classname, time="0")
         if bar in missed:
             failure = Xml.SubElement(case, "failure", message=_legal(visible_line(missed[bar].says)), type=bar)
             failure.text = _legal("\n".join([verdict(found), *details(found), *_flips(found, bar)]))
