@@ -3,16 +3,20 @@
     python benchmarks/evaluation.py [--evalscope PYTHON --tokenizer DIR] [--corpus DIR] [--long]
 
 The server answers with the needle and has no latency. Both tools ask the default 200 prompts with 8 in flight and score
-by rule; `--long` adds 200 prompts to 1,000,000 tokens. The overhead is our requests a second at 64 in flight against a
-bare httpx2 loop that sends the same bodies.
+by rule; needlepoint does so without and with pictures and page; `--long` adds 200 prompts to 1,000,000 tokens. The
+overhead is our requests a second at 64 in flight against a bare httpx2 loop that sends the same bodies, on a server
+that shows first how many it can take.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import multiprocessing
+import selectors
+import socket
 import statistics
 import sys
 import tempfile
@@ -46,33 +50,68 @@ REPLY = json.dumps(
     }
 ).encode()
 MODELS = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode()
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+ANSWER_BYTES, MODELS_BYTES = HEAD % len(REPLY) + REPLY, HEAD % len(MODELS) + MODELS
+
+
+class Answering(asyncio.Protocol):
+    """The leanest HTTP server that all clients here can talk to: counts a body's bytes, writes one answer."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        self.head = b""
+        self.left = 0
+
+    def data_received(self, data: bytes) -> None:
+        if self.left:
+            if len(data) < self.left:
+                self.left -= len(data)
+                return
+            data, self.left = data[self.left :], 0
+            self.transport.write(ANSWER_BYTES)
+        data = self.head + data if self.head else data
+        self.head = b""
+        while data:
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                self.head = data
+                return
+            head, data = data[:end].lower(), data[end + 4 :]
+            at = head.find(b"content-length:")
+            size = int(head[at + 15 :].partition(b"\r\n")[0]) if at >= 0 else 0
+            if len(data) < size:
+                self.left = size - len(data)
+                return
+            data = data[size:]
+            self.transport.write(MODELS_BYTES if head.startswith(b"get") else ANSWER_BYTES)
 
 
 def serve(ready: Any) -> None:
-    """The leanest HTTP server that both tools can talk to: reads a body, writes one answer."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                size = next((int(h[15:]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length:")), 0)
-                while size > 0:
-                    size -= len(await reader.read(min(size, 1 << 20)))
-                body = MODELS if head.startswith(b"GET") else REPLY
-                writer.write(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
-                    + body
-                )
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
     async def run() -> None:
-        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0)
         ready.put(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
     asyncio.run(run())
+
+
+def capacity(port: int, body: bytes, n_requests: int = 40_000) -> float:
+    """Requests a second that the server takes, asked by 64 bare sockets that read no meaning into its answers."""
+    request = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as stack:
+        for _ in range(64):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            waiting.register(client, selectors.EVENT_READ)
+            client.sendall(request)
+        answered, started = 0, time.perf_counter()
+        while answered < n_requests:
+            for key, _ in waiting.select():
+                client = key.fileobj  # type: ignore[assignment]
+                client.recv(1 << 16)
+                client.sendall(request)
+                answered += 1
+        return answered / (time.perf_counter() - started)
 
 
 async def bare(url: str, bodies: list[bytes]) -> float:
@@ -147,38 +186,61 @@ def main() -> None:
     ready = multiprocessing.Queue()
     server = multiprocessing.Process(target=serve, args=(ready,), daemon=True)
     server.start()
-    url = f"http://127.0.0.1:{ready.get()}/v1"
+    port = ready.get()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         corpus = options.corpus or str(made_up_corpus(folder))
-        for longest in (32_000, 1_000_000) if options.long else (32_000,):
-            runs = 3 if longest == 32_000 else 1
-            arguments = {"needle_haystack": {"local_path": corpus, "extra_params": {"context_lengths_max": longest}}}
-            command = [sys.executable, "-m", "needlepoint.cli", "eval", "--model", "m", "--api-url", url]
-            command += ["--api-key", "x", "--datasets", "needle_haystack", "--dataset-args", json.dumps(arguments)]
-            command += ["--eval-batch-size", "8", "--work-dir", str(folder / "ours")]
-            measured = [measure(command) for _ in range(runs)]
-            wall, peak = statistics.median(w for w, _ in measured), max(p for _, p in measured)
-            line = f"whole run to {longest:>9,}: needlepoint {wall:6.2f} s {peak:5.0f} MB"
-            if options.evalscope:
-                theirs = [options.evalscope, "-c", EVALSCOPE, url, corpus, str(longest), options.tokenizer]
-                other = [measure([*theirs, str(folder / "theirs")]) for _ in range(runs)]
-                their_wall, their_peak = statistics.median(w for w, _ in other), max(p for _, p in other)
-                line += f" | EvalScope {their_wall:6.2f} s {their_peak:5.0f} MB"
-                line += f" | time 1/{their_wall / wall:.1f}, memory 1/{their_peak / peak:.1f}"
-            print(line, flush=True)
-    texts = [f"{number} " + "word " * 900 for number in range(6_000)]
+        for longest, runs in ((32_000, 3), (1_000_000, 1)) if options.long else ((32_000, 3),):
+            whole_runs(options, f"http://127.0.0.1:{port}/v1", corpus, folder, longest, runs)
+    overhead(port)
+    server.terminate()
+
+
+def whole_runs(options: argparse.Namespace, url: str, corpus: str, folder: Path, longest: int, runs: int) -> None:
+    """Our run, the same with pictures and page, and EvalScope's, in turn, `runs` times."""
+    arguments = {"needle_haystack": {"local_path": corpus, "extra_params": {"context_lengths_max": longest}}}
+    ours = [sys.executable, "-m", "needlepoint.cli", "eval", "--model", "m", "--api-url", url, "--api-key", "x"]
+    ours += ["--datasets", "needle_haystack", "--dataset-args", json.dumps(arguments), "--eval-batch-size", "8"]
+    ours += ["--work-dir", str(folder / "ours")]
+    commands = {"needlepoint, numbers only": [*ours, "--report", "none"], "needlepoint, with pictures and page": ours}
+    if options.evalscope:
+        theirs = [options.evalscope, "-c", EVALSCOPE, url, corpus, str(longest), options.tokenizer]
+        commands["EvalScope 1.14.1"] = [*theirs, str(folder / "theirs")]
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(runs):
+        for name, command in commands.items():
+            found[name].append(measure(command))
+    print(f"whole run, 200 prompts to {longest:,} tokens, 8 in flight; median of {runs}")
+    figures = {name: (statistics.median(w for w, _ in some), max(p for _, p in some)) for name, some in found.items()}
+    for name, (wall, peak) in figures.items():
+        line = f"  {name:<36} {wall:7.2f} s {peak:6.0f} MB"
+        if options.evalscope and name.startswith("needlepoint"):
+            their_wall, their_peak = figures["EvalScope 1.14.1"]
+            line += f"   time 1/{their_wall / wall:.1f}, memory 1/{their_peak / peak:.1f}"
+        print(line, flush=True)
+
+
+def overhead(port: int) -> None:
+    """Our requests a second at 64 in flight against those of a bare loop that sends the same bodies, in turn."""
+    url = f"http://127.0.0.1:{port}/v1"
+    texts = [f"{number} " + "word " * 900 for number in range(4_000)]
     bodies = [
         json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 64}).encode()
         for text in texts
     ]
-    shares = []
-    for _ in range(3):
-        loop = asyncio.run(bare(f"{url}/chat/completions", bodies))
+    takes = capacity(port, bodies[0])
+    print(f"the server takes {takes:,.0f} requests/s from 64 bare sockets")
+    shares, loops, work = [], [], []
+    for _ in range(7):
+        before = time.process_time()
+        loops.append(asyncio.run(bare(f"{url}/chat/completions", bodies)))
+        between = time.process_time()
         own = asyncio.run(ours(url, texts))
-        shares.append(own / loop)
-        print(f"64 in flight: {own:,.0f} requests/s, a bare loop {loop:,.0f}: {own / loop:.2f}", flush=True)
-    print(f"median share of the bare loop: {statistics.median(shares):.2f}")
+        work.append((between - before) / (time.process_time() - between))
+        shares.append(own / loops[-1])
+        print(f"64 in flight: {own:,.0f} requests/s, a bare loop {loops[-1]:,.0f}: {shares[-1]:.2f}", flush=True)
+    print(f"median share of the bare loop: {statistics.median(shares):.2f}, by CPU time {statistics.median(work):.2f};")
+    print(f"the server is {takes / statistics.median(loops):.1f} times as fast as that loop")
 
 
 if __name__ == "__main__":

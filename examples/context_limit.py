@@ -1,4 +1,7 @@
-"""How much context can a model use? A search, and what it says. Here the model is simulated: it ends at 4,000 tokens."""
+"""How much context can a model use? A search, and what it says.
+
+Here the model is simulated: it ends at 4,000 tokens.
+"""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_a_run_that_was_killed_can_be_reported_on(folder: Path) -> None:
 
 def test_a_run_that_goes_on_is_reported_on_elsewhere(folder: Path, tmp_path: Path) -> None:
     with RunFolder.open(folder, for_writing=True):
-        with pytest.raises(OutputError, match="already open for writing(.|\n)*--out DIR"):
+        with pytest.raises(OutputError, match=r"already open for writing(.|\n)*--out DIR"):
             make_report(folder, formats="md")
         (made,) = make_report(folder, formats="md", out=tmp_path / "elsewhere")
     assert made.read_bytes() == (folder / "report.md").read_bytes()

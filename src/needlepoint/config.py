@@ -15,6 +15,7 @@ from .ask.budget import Budget, Prices
 from .ask.models import BACKENDS, DTYPES, REASONING_TOKENS, reasons, takes_temperature
 from .ask.policy import RunnerSettings
 from .errors import UsageError, did_you_mean
+from .evalscope_names import meaningful, without_evalscopes_own
 from .fields import (
     Count,
     Number,
@@ -43,6 +44,7 @@ from .plan.task import Task, Verify
 from .pricing import PriceFields
 from .reporting import ReportFields
 from .reuse import ReuseFields
+from .text.corpora import from_anywhere
 from .types import Layout, LengthMode, Sampling
 
 EMBEDDED = "smollm2"
@@ -53,21 +55,6 @@ SUBSETS = ("english", "chinese")
 _SEED_GRID = tuple(f"context_lengths_{name}" for name in ("min", "max", "num_intervals")) + tuple(
     f"document_depth_percent_{name}" for name in ("min", "max", "intervals")
 )
-_MEANINGLESS = frozenset(
-    "aggregation eval_split few_shot_num few_shot_prompt_template few_shot_random filters force_redownload metric_list "
-    "name output_types pretty_name query_template review_timeout sandbox_config shuffle shuffle_choices train_split "
-    "dataset_hub dataset_dir default_subset dataset_revision".split()
-)
-_EVALSCOPE_OWN: dict[str, tuple[object, ...]] = {
-    "eval_type": ("openai_api", "service", "server"),
-    "eval_backend": ("Native",),
-    "dataset_hub": ("modelscope", "huggingface"),
-    "debug": (True, False),
-    "ignore_errors": (True,),
-    "no_timestamp": (False,),
-    "analysis_report": (False,),
-}
-"""Settings of EvalScope's that are no setting here, with the values that ask for what happens anyway."""
 Dataset = Annotated[str, one_of("dataset", DATASETS)]
 
 
@@ -192,7 +179,7 @@ class PromptsConfig(_Strict):
                 raise ValueError(
                     f"unknown dataset {shown(name)}.{did_you_mean(str(name), DATASETS)} Known: {', '.join(DATASETS)}"
                 )
-        return {name: _meaningful(name, arguments) for name, arguments in value.items()}
+        return {name: meaningful(name, arguments) for name, arguments in value.items()}
 
     @property
     def arguments(self) -> DatasetArgs:
@@ -304,9 +291,7 @@ class TaskConfig(PriceFields, ReuseFields, JudgeFields, ReportFields, PromptsCon
     @classmethod
     def _prepared(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         given = super()._prepared(values)
-        for name, harmless in _EVALSCOPE_OWN.items():
-            if name in given and (value := given.pop(name)) not in harmless:
-                raise UsageError(f"{name}={shown(value)} is EvalScope's own and means nothing here. Leave it out.")
+        given = without_evalscopes_own(given)
         if "resume" in given:
             given["use_cache"] = given.pop("resume")
         prepare_judge(given)
@@ -399,6 +384,11 @@ class TaskConfig(PriceFields, ReuseFields, JudgeFields, ReportFields, PromptsCon
             found["lengths"] = list(self.grid().lengths)
         if self.depths is not None or self.is_default:
             found["depths"] = list(self.grid().depths)
+        if self.corpus is not None:
+            found["corpus"] = [from_anywhere(spec) for spec in self.corpus]
+        for name in ("prompt_template", "system_prompt"):
+            if getattr(self, name) is not None:
+                found[name] = getattr(self.task(), name)  # a file's text, as it is now
         if self.completions:
             found["completions"] = True
         if self.metric != "accuracy":
@@ -436,18 +426,6 @@ class TaskConfig(PriceFields, ReuseFields, JudgeFields, ReportFields, PromptsCon
             api_key=api_key,
             prices=self.prices,
         )
-
-
-def _meaningful(dataset: str, arguments: object) -> object:
-    """Dataset arguments without those that ask for nothing, such as `few_shot_num: 0`."""
-    if not isinstance(arguments, Mapping):
-        return arguments
-    for key, value in arguments.items():
-        if key in _MEANINGLESS and value:
-            raise ValueError(
-                f"{key}={shown(value)} means nothing for {dataset}, whose prompts are made, not read. Leave it out"
-            )
-    return {key: value for key, value in arguments.items() if key not in _MEANINGLESS}
 
 
 def mistake(error: ValidationError, model: type[BaseModel]) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from needlepoint.ask.store import RunFolder
 from needlepoint.cli import main
 from needlepoint.config import TaskConfig
 from needlepoint.errors import UsageError
+from needlepoint.reconstruct import prompt_of, rebuild
 
 from .loopback import serving
 
@@ -138,3 +140,34 @@ def test_the_embedded_model_gets_its_small_grid_however_it_is_called() -> None:
     small = TaskConfig()
     assert TaskConfig(model="smollm2").grid() == TaskConfig(limit=3).grid() == small.grid()
     assert TaskConfig(api_url="http://localhost:1").grid() == TaskConfig(model="m").grid() != small.grid()
+
+
+def test_a_run_is_rebuilt_from_any_folder_and_goes_on_where_its_text_was_moved_to(
+    run: Command, prose: dict[str, Callable[..., str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_text(prose["en"](1_500), encoding="utf-8")
+    (tmp_path / "system.txt").write_text("Be short.", encoding="utf-8")
+    common = ["--model", "m", "--lengths", "1k", "--depths", "50", "--report", "none", "--system-prompt", "system.txt"]
+    with serving() as server:
+        common += ["--api-url", server.url]
+        assert run(*common, "--corpus", "mine=text.txt")[0] == 0
+        (folder,) = runs(tmp_path)
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        (trial,) = (row for row in rebuilt(folder))
+        assert trial == server.requests[0]["messages"]
+        (tmp_path / "text.txt").rename(tmp_path / "elsewhere" / "moved.txt")
+        (tmp_path / "elsewhere" / "system.txt").write_text("Be short.", encoding="utf-8")
+        code, _, err = run(*common, "--corpus", "mine=moved.txt", "--resume", str(folder))
+        assert code == 0 and len(server.requests) == 1, err
+        (tmp_path / "elsewhere" / "system.txt").write_text("Be long.", encoding="utf-8")
+        code, _, err = run(*common, "--corpus", "mine=moved.txt", "--resume", str(folder))
+    assert code == 2 and "system_prompt: Be short. → Be long." in err
+
+
+def rebuilt(folder: Path) -> Iterator[Any]:
+    with RunFolder.open(folder, for_writing=False) as run:
+        trials = [trial for trial, _ in run.replies()]
+    again = rebuild(folder)
+    for trial in trials:
+        yield prompt_of(again, trial).messages()

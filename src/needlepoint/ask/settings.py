@@ -83,6 +83,7 @@ class RunSettings:
         return cls(created=created, **found)
 
 
+_PLACES = ("corpus", "dataset_args.needle_haystack.local_path", "dataset_dir")
 _MAPPINGS = ("identity", "free", "versions", "endpoint", "corpora", "tokenizer", "imported")
 
 
@@ -120,6 +121,8 @@ def refuse_imported(settings: RunSettings) -> None:
 def _identity(settings: RunSettings) -> dict[str, Any]:
     settings = settings.stored()
     found = _flat(settings.identity)
+    if settings.corpora:  # what a text is, not where it lies
+        found = {key: item for key, item in found.items() if key not in _PLACES}
     for corpus, facts in settings.corpora.items():
         found[f"corpus {corpus}"] = facts.get("sha256") if isinstance(facts, dict) else facts
     for name in ("fingerprint", "chat_template"):

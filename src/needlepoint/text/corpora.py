@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -241,6 +242,15 @@ def _text_mode(path: Path) -> tuple[str, str]:
         raise CorpusError(
             f"{path} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start:,}."
         ) from None
+
+
+def from_anywhere(spec: str) -> str:
+    """`spec` with its path from the root on, so that it names the same text from every folder."""
+    subset, target = _split(spec)
+    if target in NAMES:
+        return spec
+    path = str(Path.cwd() / os.path.expanduser(target))  # noqa: PTH111 (no error where there is no such home)
+    return path if subset is None else f"{subset}={path}"
 
 
 def _split(spec: str) -> tuple[str | None, str]:
