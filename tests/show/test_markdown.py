@@ -14,6 +14,7 @@ from needlepoint.show import charts
 from needlepoint.show.markdown import code, escaped, failures_of, markdown_of
 from needlepoint.show.notebook import notebook_html
 from needlepoint.show.page import page_html
+from needlepoint.show.sentence import result_sentence
 from needlepoint.show.table import show_report
 
 from .page_runs import a_page_run, a_row, a_trial, some_rows
@@ -103,3 +104,20 @@ def test_another_layout_is_named_wherever_numbers_stand() -> None:
     assert "Layout: woven" in console.export_text()
     html = page_html([replace(a_page_run(some_rows()), report=report)])
     assert '"model":"m · woven"' in html and "m · woven" in notebook_html(report, "f")
+
+
+def test_a_search_says_what_it_found_not_the_score_of_where_it_looked() -> None:
+    search = {
+        "threshold": 0.85,
+        "confidence": 0.95,
+        "certified": 9_500,
+        "estimate": {"length": 12_194, "interval": [9_514, 16_000], "at_least": False},
+    }
+    report = report_of(some_rows(), search=search)
+    words = "Holds 85% up to 9.5k tokens (95% confidence); the limit is about 12k [9.5k, 16k]"
+    assert result_sentence(report).startswith(words)
+    assert " ".join(charts.heatmap_spec(report, "english")["title"]["subtitle"]).startswith(words)
+    bare = {**search, "certified": None, "estimate": {"length": 32_000, "at_least": True}}
+    assert result_sentence({**report, "search": bare}) == (
+        "No length is certified to hold 85%; no limit in sight up to 32k; lengths were chosen by the answers"
+    )

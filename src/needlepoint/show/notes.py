@@ -14,6 +14,11 @@ _CHINESE = (
         "--replicates 5 或更多会换其他文本提问。",
     ),
     (
+        re.compile(r"The lengths of these trials were chosen by the answers before them.*", re.DOTALL),
+        "这些试题的长度由之前的回答决定，得知足够多时搜索即停止：普通区间对这样的计数不成立，因此不给出。"
+        "搜索结果见 report.json 的 search。",
+    ),
+    (
         re.compile(r"Asking the same prompt again is no independent trial.*", re.DOTALL),
         "重复同一提示不是独立试验：区间中每个提示只计一次。",
     ),

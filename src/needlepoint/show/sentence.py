@@ -22,7 +22,9 @@ def result_sentence(row: Mapping[str, Any], lang: Lang = "en") -> str:
 
 
 def result_clauses(row: Mapping[str, Any], lang: Lang = "en") -> list[str]:
-    """The sentence's parts."""
+    """The sentence's parts. Of a search for the limit they are what it found: its score depends on where it looked."""
+    if search := record(row.get("search")):
+        return _searched(search, lang)
     whole = record(row.get("overall")) or row
     said = [_finds(row, whole, lang)]
     share = coverage(whole)
@@ -35,6 +37,26 @@ def result_clauses(row: Mapping[str, Any], lang: Lang = "en") -> list[str]:
         depths = f"{low:.0f}%" if low == high else f"{low:.0f}–{high:.0f}%"
         said.append(word("weakest", lang, depths=depths))
     return said
+
+
+def _searched(search: Mapping[str, Any], lang: Lang) -> list[str]:
+    certified, threshold = number(search.get("certified")), percent(number(search.get("threshold")))
+    level = {
+        "threshold": threshold.replace(".0%", "%"),
+        "confidence": f"{number(search.get('confidence')) or 0.95:.0%}",
+    }
+    said = [word("certified_none", lang, **level)]
+    if certified is not None:
+        said = [word("certified_at", lang, length=length_label(int(certified)), **level)]
+    estimate = record(search.get("estimate"))
+    length, ends = number(estimate.get("length")), interval(estimate.get("interval"))
+    if length is not None:
+        sure = "" if ends is None else f" [{length_label(int(ends[0]))}, {length_label(int(ends[1]))}]"
+        if estimate.get("at_least"):
+            said.append(word("limit_beyond", lang, length=length_label(int(length))))
+        else:
+            said.append(word("limit_about", lang, length=length_label(int(length)) + sure))
+    return [*said, word("adaptive", lang)]
 
 
 def _finds(row: Mapping[str, Any], whole: Mapping[str, Any], lang: Lang) -> str:

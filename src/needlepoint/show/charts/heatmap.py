@@ -36,13 +36,14 @@ def heatmap_spec(report: Mapping[str, Any], subset: str, look: ChartLook | None 
     look = look or ChartLook()
     row = next((one for one in records(report.get("subsets")) if str(one.get("name") or "all") == subset), {})
     name = subset_name(row)
+    told = {**row, "search": report.get("search")}
     found = squares(row)
     grid = Grid(found)
     title = heading(report, name, look.lang, look.title)
     view, missing = layers(grid, row, look)
     mark = effective_layers(grid, row, look.lang)
     room = max(grid.width + 90, _TITLE_WIDE)
-    head = {**headline(title, room, look.lang, result_clauses(row, look.lang)), "offset": 22 if mark else 12}
+    head = {**headline(title, room, look.lang, result_clauses(told, look.lang)), "offset": 22 if mark else 12}
     view[0]["encoding"]["color"]["legend"] = legend(word("score", look.lang), grid.height)
     return {
         "$schema": SCHEMA,
