@@ -28,6 +28,7 @@ class Server:
     headers: list[dict[str, str]] = field(default_factory=list)
     answer: Answer = finds_the_needle
     models: list[dict[str, Any]] = field(default_factory=lambda: [{"id": "m", "object": "model"}])
+    cached: Callable[[dict[str, Any]], int] | None = None
     count: Callable[[dict[str, Any]], int] = lambda body: sum(len(m["content"]) for m in body["messages"]) // 4
 
 
@@ -65,7 +66,9 @@ def serving(answer: Answer = finds_the_needle, **more: Any) -> Iterator[Server]:
             if isinstance(found, tuple):
                 self._send(found[0], json.dumps(found[1]).encode())
                 return
-            usage = {"prompt_tokens": server.count(body), "completion_tokens": 20}
+            usage: dict[str, Any] = {"prompt_tokens": server.count(body), "completion_tokens": 20}
+            if server.cached is not None:
+                usage["prompt_tokens_details"] = {"cached_tokens": server.cached(body)}
             head = {"id": "c", "model": body["model"], "created": 1}
             if not body.get("stream"):
                 choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": found}}
