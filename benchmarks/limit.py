@@ -13,7 +13,7 @@ import math
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from needlepoint.learn.adaptive import estimate, next_step
@@ -81,9 +81,7 @@ class Tally:
     false: int = 0
     certificate_tokens: float = 0.0
     certificate_trials: int = 0
-
-    def __post_init__(self) -> None:
-        self.certified: list[int] = []
+    certified: list[int] = field(default_factory=list)
 
 
 def search_once(truth: Truth, seed: int, at_once: int) -> tuple[Search, State, State]:

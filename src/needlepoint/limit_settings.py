@@ -23,7 +23,7 @@ TYPICAL_ANSWER = 32
 """Tokens of an answer, for the choice of lengths alone."""
 _NOT_HERE = (
     "datasets", "layout", "lengths", "length_mode", "limit", "repeats", "replicates", "prompts", "batch_results",
-    "verify", "score", "judge", "judge_model", "self_check", "fail_under",
+    "verify", "score", "judge", "judge_model", "self_check", "fail_under", "metric",
 )  # fmt: skip
 _LOWEST, _HIGHEST = 0.05, 0.99
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from .certificate import growth
 from .psychometric import Posterior
 
 COST_POWER = 0.5
@@ -46,11 +45,9 @@ def pass_probability(posterior: Posterior, length: int, *, alpha: float, trials:
     """How likely it is that `trials` more take this wealth to 1/alpha, as far as the curve is known."""
     if trials <= 0:
         return 0.0
-    needed = SLACK * math.log(1 / (alpha * max(wealth, 1e-300))) / trials
-    threshold = posterior.curves.threshold
-    return sum(
-        weight for share, weight in posterior.shares(length) if share > threshold and growth(share, threshold) >= needed
-    )
+    needed = max(1e-12, SLACK * math.log(1 / (alpha * max(wealth, 1e-300))) / trials)
+    rates = posterior.curves.growth(length)
+    return sum(weight for rate, weight in zip(rates, posterior.weights, strict=True) if rate >= needed)
 
 
 def length_to_certify(

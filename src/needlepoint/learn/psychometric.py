@@ -16,8 +16,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import mul
+
+from .certificate import growth
 
 STEP = 0.25
 """Doublings between two crossings that are told apart."""
@@ -53,6 +56,7 @@ class Curves:
         shares += [PRIOR_ABOVE / len(above)] * len(above)
         self.prior = [share / len(self.shapes) for share in shares for _ in self.shapes]
         self._found: dict[int, list[float]] = {}
+        self._growth: dict[int, list[float]] = {}
 
     def found(self, length: int) -> list[float]:
         """The share that each curve finds at this length; remembered."""
@@ -68,6 +72,18 @@ class Curves:
                     table.append(min(1 - _EDGE, max(_EDGE, share)))
             self._found[length] = table
         return self._found[length]
+
+    def growth(self, length: int) -> list[float]:
+        """How fast a certificate at this length would come about by each curve, a trial; remembered."""
+        if length not in self._growth:
+            self._growth[length] = [growth(share, self.threshold) for share in self.found(length)]
+        return self._growth[length]
+
+
+@lru_cache(maxsize=8)
+def curves_between(shortest: int, longest: int, threshold: float) -> Curves:
+    """The same curves for the same search: their tables are made once."""
+    return Curves(shortest, longest, threshold)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +109,12 @@ class Posterior:
             weights = [
                 weight * share**score * (1 - share) ** miss for weight, share in zip(self.weights, found, strict=True)
             ]
-        total = math.fsum(weights)
+        total = sum(weights)
         return Posterior(self.curves, [weight / total for weight in weights])
 
     def mean(self, length: int) -> float:
         """The share that is expected to be found at this length."""
-        return math.fsum(map(mul, self.weights, self.curves.found(length)))
+        return sum(weight * share for weight, share in zip(self.weights, self.curves.found(length), strict=True))
 
     def shares(self, length: int) -> list[tuple[float, float]]:
         """What may be found at this length, and how likely that is."""

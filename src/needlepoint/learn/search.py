@@ -12,7 +12,7 @@ from typing import Literal
 
 from .certificate import Wealth
 from .effective import ENOUGH_COVERAGE, Bar
-from .psychometric import Curves, Posterior
+from .psychometric import Posterior, curves_between
 
 Phase = Literal["base", "locate", "certify"]
 EndKind = Literal["done", "budget", "coverage", "base"]
@@ -240,7 +240,7 @@ class State:
         threshold = search.bar.at(shortest.score)
         if threshold is None:
             return self
-        posterior = Posterior.before(Curves(search.lengths[0], search.lengths[-1], threshold))
+        posterior = Posterior.before(curves_between(search.lengths[0], search.lengths[-1], threshold))
         share = shortest.score or 0.0
         for _ in range(shortest.valid):
             posterior = posterior.updated(search.lengths[0], share)
@@ -259,5 +259,5 @@ def begin(search: Search) -> State:
         return State()
     threshold = search.bar.at(None)
     assert threshold is not None
-    curves = Curves(search.lengths[0], search.lengths[-1], threshold)
+    curves = curves_between(search.lengths[0], search.lengths[-1], threshold)
     return State(threshold=threshold, posterior=Posterior.before(curves))
