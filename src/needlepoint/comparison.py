@@ -153,6 +153,7 @@ def compare(
     for run in runs:
         for note in run.notes:
             say(note)
+    _check_searches(runs)
     _check_layouts(runs)
     made: list[Comparison] = []
     for second in runs[1:]:
@@ -298,6 +299,16 @@ def _kind(folder: RunFolder, scorer: str) -> object:
 
 
 # --- can they be compared? --------------------------------------------------------------------------------------------
+
+
+def _check_searches(runs: Sequence[Run]) -> None:
+    """A search asks what its answers suggest and stops when it likes, so no test of a difference holds for it."""
+    for run in runs:
+        if "search" in run.settings.identity:
+            raise UsageError(
+                f"{run.folder} is a search for a limit: its lengths were chosen by its answers, so no interval or test "
+                "of a difference holds.\nCompare what needlepoint limit found of each, or runs of needlepoint eval."
+            )
 
 
 def _check_layouts(runs: Sequence[Run]) -> None:

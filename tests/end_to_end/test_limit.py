@@ -95,6 +95,16 @@ def test_show_and_report_work_on_a_search(run: Any, tmp_path: Path) -> None:
     assert code == 0, err
 
 
+def test_a_search_is_never_taken_for_a_sample(run: Any, tmp_path: Path) -> None:
+    """Neither its headline nor a comparison makes a share of all its trials of it."""
+    run(*CLIFF)
+    folder = only_run(tmp_path / "outputs")
+    headline = (folder / "report.md").read_text(encoding="utf-8").splitlines()[2]
+    assert "4k" in headline and "Finds" not in headline
+    code, out, err = run("compare", str(folder), str(folder))
+    assert code == 2 and not out and "search for a limit" in err
+
+
 def test_json_is_all_of_stdout(run: Any) -> None:
     code, out, _ = run(*CLIFF, "--json")
     found = json.loads(out)
