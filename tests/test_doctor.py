@@ -36,6 +36,9 @@ class StandIn(ThreadingHTTPServer):
     lowest_limit = 1
     breaks: Callable[[dict[str, Any]], tuple[int, Any] | None] = staticmethod(lambda body: None)
 
+    def handle_error(self, *_: Any) -> None:
+        """Somebody hung up in the middle of an answer, as is their right."""
+
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.known: set[str] = set()
@@ -297,6 +300,9 @@ def test_a_malformed_header_or_address_is_an_error_of_the_user() -> None:
         ([(10, 12), (1000, 1300), (4000, 5200)], False, "warn", "is not the server's"),
         ([(10, 10), (1000, 1000), (4000, 2048)], False, "fail", "cut prompts off"),
         ([(100, 60), (1000, 600), (4000, 2400)], False, "warn", "is not the server's"),
+        ([(94, 83), (1105, 1038), (4520, 4096)], False, "warn", "is not the server's"),
+        ([(94, 83), (1105, 1038), (4520, 2048)], False, "fail", "cut prompts off"),
+        ([(10, 14), (1000, 512), (4000, 512)], False, "fail", "cut prompts off"),
     ],
 )
 def test_counts_are_judged_by_how_they_differ(

@@ -294,8 +294,7 @@ def judge_counts(name: str, pairs: Sequence[tuple[int, int]], *, proven: bool) -
         counts = ", ".join(f"{ours:,}" for ours, _ in pairs)
         return Check("tokenizer", "ok", f"{name} agrees with the server at {counts} tokens")
     counted = ", ".join(f"{theirs:,} for our {ours:,}" for ours, theirs in pairs)
-    longest, theirs = pairs[-1]
-    if theirs < longest - max(32, 0.03 * longest) and abs(differences[0]) <= 32:
+    if _cut_off(pairs):
         advice = "Give the server more context (Ollama: num_ctx), or switch its truncation off."
         return Check("tokenizer", "fail", f"the server seems to cut prompts off: it counts {counted}", advice)
     if len(set(differences)) == 1 and abs(differences[0]) <= 64 and not proven:
@@ -304,6 +303,21 @@ def judge_counts(name: str, pairs: Sequence[tuple[int, int]], *, proven: bool) -
         return Check("tokenizer", "warn", f"the server counts {more} than {name} at every length", advice)
     advice = "Name the model's own tokenizer with --tokenizer; until then lengths are unproven."
     return Check("tokenizer", "fail" if proven else "warn", f"{name} is not the server's: it counts {counted}", advice)
+
+
+def _cut_off(pairs: Sequence[tuple[int, int]]) -> bool:
+    """Whether the longest prompt lost tokens: fewer than ours, by far more than another vocabulary explains.
+
+    That one counts all text alike: what the longest prompt has more than the one before it costs about as much, token
+    by token, as what that one has more than the shortest.
+    """
+    ours, theirs = pairs[-1]
+    if theirs >= ours - max(32, 0.03 * ours) or abs(pairs[0][1] - pairs[0][0]) > 32:
+        return False
+    if len(pairs) < 3 or all(one == other for one, other in pairs[:-1]):
+        return True
+    (o1, t1), (o2, t2) = pairs[-3:-1]
+    return (theirs - t2) * (o2 - o1) < 0.85 * (t2 - t1) * (ours - o2)
 
 
 def _limit(endpoint: Endpoint) -> Check:
