@@ -1,6 +1,6 @@
 """How good the statistics are: coverage of intervals, errors of bounds and tests, and their speed.
 
-    python benchmarks/intervals.py [--runs 2000]
+    python benchmarks/intervals.py [cells|clusters|effective|position|speed ...] [--runs 2000]
 
 Everything is drawn with fixed seeds; cells are computed exactly. Prints the tables of docs/benchmarks.md.
 """
@@ -57,6 +57,12 @@ def exact_coverage(method: Callable[[float, float], Interval], n: int) -> tuple[
         for step in range(9):
             least = min(least, sum(binomial_pmf(k, n, left + (right - left) * step / 8) for k in inside))
     return mean, least
+
+
+def cells() -> Iterator[str]:
+    for name, method in {"Jeffreys": jeffreys, "Wilson": wilson}.items():
+        found = [exact_coverage(method, n) for n in range(1, 51)]
+        yield f"- {name}: {min(mean for mean, _ in found):.4f}, {min(least for _, least in found):.4f}"
 
 
 def beta_texts(dice: random.Random, texts: int, size: int, p: float, correlation: float) -> list[Sums]:
@@ -190,20 +196,25 @@ def _since(began: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("topics", nargs="*", help="cells, clusters, effective, position, speed; all if none is given")
     parser.add_argument("--runs", type=int, default=2_000, help="simulated runs of each row")
-    runs = parser.parse_args().runs
-    print("Cells, n = 1 to 50, exact: mean coverage over p uniform at its lowest, and least coverage\n")
-    for name, method in {"Jeffreys": jeffreys, "Wilson": wilson}.items():
-        found = [exact_coverage(method, n) for n in range(1, 51)]
-        print(f"- {name}: {min(mean for mean, _ in found):.4f}, {min(least for _, least in found):.4f}")
-    print("\nRows, columns, runs: coverage, mean and least over p =", ", ".join(map(str, SHARES)), "\n")
-    print(*clusters_table(runs), sep="\n")
-    print("\nEffective length at 85 %, 6 lengths, 8 texts, 11 depths\n")
-    print(*effective_table(max(1, runs // 4)), sep="\n")
-    print("\nPosition test, 11 depths\n")
-    print(*position_table(max(1, runs // 4)), sep="\n")
-    print()
-    print(*speed(), sep="\n")
+    given = parser.parse_args()
+    runs, topics = given.runs, given.topics
+    for topic, heading, table in (
+        ("cells", "Cells, n = 1 to 50, exact: mean coverage over p uniform at its lowest, and least coverage", cells()),
+        (
+            "clusters",
+            f"Rows, columns, runs: coverage, mean and least over p = {', '.join(map(str, SHARES))}",
+            clusters_table(runs),
+        ),
+        ("effective", "Effective length at 85 %, 6 lengths, 8 texts, 11 depths", effective_table(max(1, runs // 4))),
+        ("position", "Position test, 11 depths", position_table(max(1, runs // 4))),
+        ("speed", "Speed", speed()),
+    ):
+        if not topics or topic in topics:
+            print(f"\n{heading}\n", flush=True)
+            for line in table:
+                print(line, flush=True)
 
 
 if __name__ == "__main__":
