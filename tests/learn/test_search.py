@@ -231,10 +231,26 @@ def test_lengths_that_failed_never_use_more_than_alpha(share: float) -> None:
         search = search_for(seed=seed, at_once=8)
         state, _, _ = run(search, finding(lambda length: share if length < 16_000 else 0.5, seed=f"alpha {seed}"))
         failed = [attempt for attempt in state.attempts if not attempt.passed]
-        passed = [attempt for attempt in state.attempts if attempt.passed]
         assert sum(attempt.alpha for attempt in failed) <= 0.05 + 1e-12
-        assert not passed or sum(attempt.alpha for attempt in failed[:1]) + passed[0].alpha <= 0.1
+        assert all(attempt.allowed for attempt in state.attempts)
         assert len(failed) <= len(ALPHA_SHARES)
+
+
+def test_scored_again_a_climb_counts_only_where_what_it_stood_on_passes() -> None:
+    """Its share of alpha was free because the length before had passed; where that fails it is no longer."""
+    search = search_for(at_once=8)
+    _, _, record = run(search, finding(cliff(16_000)))
+    attempts = [step.attempt for step, _ in record if step.phase == "certify"]
+    assert max(attempts) >= 1  # there was a climb
+    other = begin(search)
+    for step, answers in record:
+        first = step.phase == "certify" and step.attempt == 0
+        other = other.after(search, step, [replace(one, score=0.0) if first else one for one in answers])
+    last, answers = record[-1]
+    for _ in range(3):  # and its wealth is large enough
+        other = other.after(search, last, answers)
+    assert other.attempts[1].best >= 1 / other.attempts[1].alpha
+    assert not other.attempts[1].passed and other.certified is None
 
 
 @pytest.mark.parametrize("budget", [5_000, 60_000, 400_000])

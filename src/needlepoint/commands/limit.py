@@ -14,6 +14,7 @@ from ..learn.search import Answer, Search, State, Step
 from ..limit import LimitResult, afind_limit
 from ..limit_settings import LimitConfig, most_tokens
 from ..plan.grid import format_length
+from ..prepare import limit_of
 from ..show.console import downloads, notify
 from ..show.limit import estimate_words, opening, show_limit, step_line
 from ..sources import settings_from
@@ -56,7 +57,8 @@ def _exit_code(result: LimitResult) -> int:
 
 
 def _show_forecast(config: LimitConfig, *, as_json: bool) -> None:
-    config = config.searching(config.max_model_len)
+    config.check()
+    config = config.searching(limit_of(config))
     search = config.search(["text"])
     locating, certifying = most_tokens(search)
     prices = config.token_prices()

@@ -26,6 +26,7 @@ LOCATING_SHARE = 0.6
 MOST_TRIALS, MOST_SHORT_TRIALS = 100, 300
 """To certify one length; more where they are so short that they cost no more than locating."""
 _FEW_LOST = 3
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,17 +152,22 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One length being certified: its trials, and the wealth of the bets on it."""
+    """One length being certified: its trials, and the wealth of the bets on it.
+
+    It is `allowed` what it asks for where that and the shares of all that failed before are α together. In a search
+    that always holds; scored again by someone else, an attempt may fail whose passing had led to the next one.
+    """
 
     length: int
     alpha: float
     wealth: Wealth
+    allowed: bool = True
     count: Count = Count()
     best: float = 1.0
 
     @property
     def passed(self) -> bool:
-        return self.best >= 1 / self.alpha and not self.count.lost
+        return self.allowed and self.best >= 1 / self.alpha and not self.count.lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,8 +234,15 @@ class State:
         state = self if self.located_by is not None else replace(self, located_by=step.why)
         if step.attempt < len(self.attempts) or self.threshold is None or self.posterior is None:
             return state
-        wealth = Wealth.before(self.threshold, self.posterior.shares(step.longest))
-        begun = Attempt(length=step.longest, alpha=step.alpha or 1 - search.confidence, wealth=wealth)
+        whole = 1 - search.confidence
+        alpha = step.alpha or whole
+        failed = sum(attempt.alpha for attempt in self.attempts if not attempt.passed)
+        begun = Attempt(
+            length=step.longest,
+            alpha=alpha,
+            wealth=Wealth.before(self.threshold, self.posterior.shares(step.longest)),
+            allowed=failed + alpha <= whole + _TINY,
+        )
         return replace(state, attempts=(*self.attempts, begun))
 
     def _with_threshold(self, search: Search) -> State:
