@@ -7,7 +7,7 @@ depths, corpus, ...). Where both say the same thing, the friendly one wins, sinc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError, field_validator
 
@@ -286,6 +286,11 @@ class TaskConfig(PriceFields, ReuseFields, JudgeFields, ReportFields, PromptsCon
     batch_results: Text | None = None
     threshold: Annotated[float | None, BeforeValidator(share)] = None
     preset: Annotated[str, one_of("preset", PRESETS)] | None = None
+
+    if TYPE_CHECKING:  # values are taken as people write them
+
+        def __init__(self, **values: Any) -> None: ...
+
     fail_under: Annotated[float | None, BeforeValidator(share)] = None
 
     @classmethod
