@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,29 +10,12 @@ from typing import Any
 import pytest
 
 from needlepoint.ask.store import RunFolder
-from needlepoint.cli import main
 from needlepoint.config import TaskConfig
 from needlepoint.errors import UsageError
 from needlepoint.reconstruct import prompt_of, rebuild
 
+from .conftest import Command
 from .loopback import serving
-
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `needlepoint eval` in this process and an empty folder: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*argv: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["needlepoint", "eval", *argv])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return command
 
 
 @pytest.fixture
@@ -54,7 +36,7 @@ def settings(folder: Path) -> dict[str, Any]:
 
 def test_a_server_with_one_model_needs_no_name(run: Command, grid: list[str], tmp_path: Path) -> None:
     with serving(models=[{"id": "org/only-one", "object": "model"}]) as server:
-        code, _, err = run("--api-url", server.url, *grid)
+        code, _, err = run("eval", "--api-url", server.url, *grid)
     assert code == 0, err
     assert {body["model"] for body in server.requests} == {"org/only-one"}
     (folder,) = runs(tmp_path)
@@ -66,7 +48,7 @@ def test_a_server_with_more_or_less_than_one_model_wants_a_name(
     models: list[dict[str, Any]], run: Command, grid: list[str], tmp_path: Path
 ) -> None:
     with serving(models=models) as server:
-        code, _, err = run("--api-url", server.url, *grid)
+        code, _, err = run("eval", "--api-url", server.url, *grid)
     assert code == 2 and "--model" in err and not server.requests and not runs(tmp_path)
     assert all(model["id"] in err for model in models)
 
@@ -85,7 +67,7 @@ def test_what_cannot_be_is_refused_before_anything_is_asked_or_written(
     wrong: list[str], says: str, run: Command, grid: list[str], tmp_path: Path
 ) -> None:
     with serving() as server:
-        code, _, err = run("--model", "m", "--api-url", server.url, *grid, *wrong)
+        code, _, err = run("eval", "--model", "m", "--api-url", server.url, *grid, *wrong)
     assert code == 2 and says in err
     assert not server.requests and not runs(tmp_path)
 
@@ -93,9 +75,9 @@ def test_what_cannot_be_is_refused_before_anything_is_asked_or_written(
 def test_the_same_grid_in_other_words_is_the_same_run(run: Command, grid: list[str], tmp_path: Path) -> None:
     with serving() as server:
         common = ["--model", "m", "--api-url", server.url]
-        assert run(*common, *grid)[0] == 0
+        assert run("eval", *common, *grid)[0] == 0
         again = [{"1k": "1000", "0,100": "0:100:2"}.get(word, word) for word in grid]
-        code, _, err = run(*common, *again, "--resume", "outputs")
+        code, _, err = run("eval", *common, *again, "--resume", "outputs")
     assert code == 0, err
     assert len(server.requests) == 2
     found = settings(runs(tmp_path)[0])["identity"]
@@ -104,14 +86,14 @@ def test_the_same_grid_in_other_words_is_the_same_run(run: Command, grid: list[s
 
 
 def test_a_forecast_leaves_out_what_the_model_cannot_take(run: Command, grid: list[str]) -> None:
-    code, out, err = run("--model", "smollm2", "--dry-run", "--json", *grid, "--lengths", "1k,4k,16k")
+    code, out, err = run("eval", "--model", "smollm2", "--dry-run", "--json", *grid, "--lengths", "1k,4k,16k")
     assert code == 0, err
     found = json.loads(out)
     assert (found["limit_tokens"], found["requests"], found["too_long"]) == (8_192, 4, 2)
     assert found["prompt_tokens"] == 10_000 and found["cost_typical"] is None
     assert found["seconds"] > 10_000 / 1_000  # this machine is no data centre
     assert "No tokenizer" not in err
-    _, shown, _ = run("--model", "smollm2", "--dry-run", *grid, "--lengths", "1k,4k,16k")
+    _, shown, _ = run("eval", "--model", "smollm2", "--dry-run", *grid, "--lengths", "1k,4k,16k")
     assert "2 prompts, for the 8,192 tokens of the model" in shown and "Cost" not in shown
 
 
@@ -119,13 +101,13 @@ def test_a_forecast_leaves_out_what_the_model_cannot_take(run: Command, grid: li
 def test_a_forecast_for_a_model_that_is_not_there_is_refused(
     model: str, says: str, run: Command, grid: list[str]
 ) -> None:
-    code, _, err = run("--model", model, "--dry-run", *grid)
+    code, _, err = run("eval", "--model", model, "--dry-run", *grid)
     assert code == 2 and says in err
 
 
 def test_the_server_s_count_is_told_in_words(run: Command, grid: list[str]) -> None:
     with serving(count=lambda body: 1_234) as server:
-        _, out, _ = run("--model", "m", "--api-url", server.url, *grid)
+        _, out, _ = run("eval", "--model", "m", "--api-url", server.url, *grid)
     assert "the server counted up to 234 tokens more in a prompt than were planned" in out and "--tokenizer" in out
 
 
@@ -150,7 +132,7 @@ def test_a_run_is_rebuilt_from_any_folder_and_goes_on_where_its_text_was_moved_t
     common = ["--model", "m", "--lengths", "1k", "--depths", "50", "--report", "none", "--system-prompt", "system.txt"]
     with serving() as server:
         common += ["--api-url", server.url]
-        assert run(*common, "--corpus", "mine=text.txt")[0] == 0
+        assert run("eval", *common, "--corpus", "mine=text.txt")[0] == 0
         (folder,) = runs(tmp_path)
         (tmp_path / "elsewhere").mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")
@@ -158,10 +140,10 @@ def test_a_run_is_rebuilt_from_any_folder_and_goes_on_where_its_text_was_moved_t
         assert trial == server.requests[0]["messages"]
         (tmp_path / "text.txt").rename(tmp_path / "elsewhere" / "moved.txt")
         (tmp_path / "elsewhere" / "system.txt").write_text("Be short.", encoding="utf-8")
-        code, _, err = run(*common, "--corpus", "mine=moved.txt", "--resume", str(folder))
+        code, _, err = run("eval", *common, "--corpus", "mine=moved.txt", "--resume", str(folder))
         assert code == 0 and len(server.requests) == 1, err
         (tmp_path / "elsewhere" / "system.txt").write_text("Be long.", encoding="utf-8")
-        code, _, err = run(*common, "--corpus", "mine=moved.txt", "--resume", str(folder))
+        code, _, err = run("eval", *common, "--corpus", "mine=moved.txt", "--resume", str(folder))
     assert code == 2 and "system_prompt: Be short. → Be long." in err
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import needlepoint
-from needlepoint.cli import main
 from needlepoint.config import TaskConfig
 
 from .loopback import finds_the_needle, serving
@@ -34,21 +33,6 @@ def dataset(prose: dict[str, Callable[..., str]], tmp_path_factory: pytest.TempP
 @pytest.fixture
 def arguments(dataset: Path) -> str:
     return json.dumps({"needle_haystack": {"local_path": str(dataset)}})
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """Run the command in this process: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*argv: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["needlepoint", *argv])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return command
 
 
 def only_run(folder: Path) -> Path:
