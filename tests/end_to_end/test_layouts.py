@@ -207,3 +207,26 @@ def test_a_cache_writes_price_is_in_the_cost(corpus: str, tmp_path: Path) -> Non
     cost = prices.cost(Usage(prompt=1_000_000, completion=0, cached=400_000, cache_written=200_000))
     assert cost == pytest.approx(0.4 * 0.1 + 0.2 * 1.25 + 0.4)
     assert needlepoint.TaskConfig is TaskConfig
+
+
+def test_a_file_that_mixes_layouts_is_refused_and_one_of_a_layout_is_asked_and_labelled(
+    run: Any, corpus: str, tmp_path: Path
+) -> None:
+    files = {}
+    for layout in ("classic", "woven"):
+        files[layout] = tmp_path / f"{layout}.jsonl"
+        code, _, err = run(
+            "prompts", "--corpus", corpus, "--layout", layout, "--lengths", "1k,2k", "--depths", "0,50,100",
+            "--tokenizer", "Qwen/Qwen3-0.6B", "-o", str(files[layout]),
+        )  # fmt: skip
+        assert code == 0, err
+    code, out, err = run("eval", "--model", "simulated", "--prompts", str(files["woven"]), "--report", "none")
+    assert code == 0, err
+    report = report_in(tmp_path / "outputs")
+    assert report["layout"] == "woven" and "Layout: woven" in out
+    prefix = report["prefix"]
+    assert prefix["prefilled_tokens"] < 0.5 * prefix["naive_tokens"]
+    both = tmp_path / "both.jsonl"
+    both.write_bytes(files["classic"].read_bytes() + files["woven"].read_bytes())
+    code, _, err = run("eval", "--model", "simulated", "--prompts", str(both), "--report", "none")
+    assert code == 2 and "mixes prompts of the layouts classic, woven" in err

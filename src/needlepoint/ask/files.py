@@ -93,6 +93,7 @@ class PromptFile:
         self._repeats: array[int] = array("L")
         self._cells: list[Cell] = []
         self._n_plain = 0
+        layouts: set[str] = set()
         cells: dict[Cell, Cell] = {}
         whole = hashlib.sha256()
         seen: dict[bytes, tuple[int, int]] = {}
@@ -102,11 +103,17 @@ class PromptFile:
                 prompt = self._prompt(data, line, offset, None)
                 self._repeats.append(self._repeat(prompt, seen))
                 self._n_plain += not prompt.has_recipe
+                layouts.add(prompt.layout)
                 self._cells.append(cells.setdefault(prompt.cell, prompt.cell))
                 self._offsets.append(offset)
                 self._lines.append(line)
         if not self._offsets:
             raise InputError(f"{path} holds no prompts. Make some with: needlepoint prompts -o FILE")
+        if len(layouts) > 1:
+            raise InputError(
+                f"{path} mixes prompts of the layouts {', '.join(sorted(layouts))}, which measure different things: "
+                "their scores belong into no one table. Make a file of each."
+            )
         self.sha256 = whole.hexdigest()
         """Of the file's bytes."""
 
