@@ -76,7 +76,11 @@ Encoding = Annotated[str | None, _option(TEXT, "NAME", "Encoding of --corpus fil
 Needle = Annotated[list[str] | None, _option(FACTS, "TEXT", "A fact to hide. Give it again for several.")]
 NeedleSet = Annotated[
     str | None,
-    _option(FACTS, "SET", "seed, native (by language), or facts that are drawn: number, word, uuid, date."),
+    _option(
+        FACTS,
+        "SET",
+        "seed, native (by language), or facts drawn: number, word, uuid, date; with woven distinct, confusable.",
+    ),
 ]
 NeedleCount = Annotated[str | None, _option(FACTS, "N", "How many drawn facts a prompt hides.")]
 Question = Annotated[str | None, _option(FACTS, "TEXT", "The question that asks for the needles.")]

@@ -709,3 +709,46 @@ def test_where_signals_cannot_be_taken_nothing_is_changed() -> None:
     with install_interrupts(Runner(Fake(), Sampling(max_tokens=1), on_reply=lambda *_: None), Loop()):  # type: ignore[arg-type]
         assert signal.getsignal(signal.SIGINT) is before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+# --- waves ------------------------------------------------------------------------------------------------------------
+
+
+def waved(*waves: int) -> list[Job]:
+    return [Job(make_trial(number), Ask(number), wave) for number, wave in enumerate(waves)]
+
+
+def test_a_wave_begins_when_all_of_the_wave_before_it_have_ended() -> None:
+    model = Fake(lambda number, attempt: 9.0 if number == 1 else None)
+    done = run(model, waved(0, 1, 1, 1, 2, 2), RunnerSettings(concurrency=8))
+    sent = {number: at for at, number in model.sent}
+    assert sent == pytest.approx({0: 0, 1: 1, 2: 1, 3: 1, 4: 11, 5: 11})
+    assert done.result.asked == 6 and done.result.stopped is None
+
+
+def test_a_wave_waits_for_one_that_is_asked_again_and_for_one_that_fails() -> None:
+    def answer(number: int, attempt: int) -> Reply | None:
+        if number == 0:
+            return fail("server", status=500) if attempt < 3 else None
+        return fail("bad_request", status=400) if number == 1 else None
+
+    model = Fake(answer)
+    done = run(model, waved(0, 0, 1), RunnerSettings(concurrency=8))
+    assert model.order[-1] == 2 and model.order.count(0) == 3
+    assert done.result.failed == 1 and len(done.replies) == 3
+
+
+def test_a_stop_between_two_waves_finishes_what_is_in_flight_and_begins_no_more() -> None:
+    def soon(runner: Runner) -> None:
+        asyncio.get_running_loop().call_later(0.5, runner.stop)
+
+    model = Fake()
+    done = run(model, waved(0, 0, 1, 1), RunnerSettings(concurrency=8), meanwhile=soon)
+    assert sorted(model.order) == [0, 1] == sorted(done.replies)
+    assert done.result.stop_kind == "user"
+
+
+def test_a_local_engine_gets_no_two_waves_in_one_call() -> None:
+    model = Fake(wave=4)
+    run(model, waved(0, 0, 1, 1, 1, 2))
+    assert model.waves == [[0, 1], [2, 3, 4], [5]]

@@ -63,7 +63,7 @@ def sites(rooms: Mapping[Cell, int], needle_tokens: int) -> list[list[Site]]:
             raise LengthError(
                 f"A context of {cell.context_length} tokens cannot hold a needle of {needle_tokens} in at most "
                 f"{MAX_NEEDLE_SHARE:.0%} of it: woven contexts begin at about "
-                f"{round(needle_tokens / MAX_NEEDLE_SHARE + cell.context_length - rooms[cell] + 10, -1):,} tokens."
+                f"{round(needle_tokens / MAX_NEEDLE_SHARE + cell.context_length - rooms[cell] + 10, -1):,.0f} tokens."
             )
         found.append(stream)
         waiting = left
