@@ -27,6 +27,7 @@ from .show import charts
 from .show.charts import CHARTS, ChartLook, Theme
 from .show.facts import run_name
 from .show.markdown import failures_of, markdown_of
+from .show.visible import visible_line
 from .text.cache import Notify, Progress
 
 SCHEMA = 1
@@ -283,7 +284,7 @@ def look_of(
         scale=_one("--palette", palette, PALETTES) or (kept_palette if kept_palette in PALETTES else "default"),
         theme=_one("--theme", theme, get_args(Theme)) or "light",
         numbers=free.get("show_score") is True if numbers is None else numbers,
-        title=title,
+        title=None if title is None else visible_line(title),
     )
 
 
