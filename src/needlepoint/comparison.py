@@ -7,6 +7,7 @@ layout, another scorer.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -203,7 +204,8 @@ def _share(value: float | str | None, flag: str, *, above_zero: bool = False) ->
         number = None
     if number is None or (above_zero and number == 0):
         least = "above 0" if above_zero else "from 0"
-        raise UsageError(f"{flag} must be a share {least} up to 1, such as 0.02 or 2%; not {value!r}.")
+        hint = f" Did you mean {value}%?" if re.fullmatch(r"[1-9]\d?(\.\d+)?", str(value).strip()) else ""
+        raise UsageError(f"{flag} must be a share {least} up to 1, such as 0.02 or 2%; not {value!r}.{hint}")
     return float(number)
 
 

@@ -255,7 +255,8 @@ def test_from_python_the_result_is_typed(made: Callable[..., Path]) -> None:
     ("argv", "says"),
     [
         (["A"], "two runs or more"),
-        (["A", "B", "--fail-if-worse", "2"], "--fail-if-worse must be a share from 0 up to 1"),
+        (["A", "B", "--fail-if-worse", "2"], "--fail-if-worse must be a share from 0 up to 1, such as 0.02 or 2%; not"),
+        (["A", "B", "--fail-if-worse", "2.5"], "Did you mean 2.5%?"),
         (["A", "B", "--fail-if-worse", "lots"], "not 'lots'"),
         (["A", "B", "--fail-if-worse", "nan"], "not 'nan'"),
         (["A", "B", "--margin", "0"], "--margin must be a share above 0"),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .change import Comparison, CoverageChange, Sight
 from .compare import equivalence
-from .distributions import normal_quantile
+from .distributions import t_quantile
 from .intervals import LEVEL, Rate
 from .pairing import Row, question_of
 from .parts import Part, Where, parts_of
@@ -62,8 +62,11 @@ class Gap:
         """The smallest drop that is found with this chance, from the level of both together; None where none is."""
         n = self.one.n_effective, self.other.n_effective
         p = (self.one.p * n[0] + self.other.p * n[1] + 0.5) / (sum(n) + 1)
-        error = math.sqrt(p * (1 - p) * (1 / n[0] + 1 / n[1]))
-        drop = (normal_quantile(1 - alpha / 2) + normal_quantile(power)) * error
+        df = min((rate.df for rate in (self.one, self.other) if rate.df is not None), default=math.inf)
+        reach, drop = t_quantile(1 - alpha / 2, df) + t_quantile(power, df), 0.0
+        for _ in range(8):  # the error at the lower rate depends on the drop
+            lower = max(0.0, p - drop)
+            drop = reach * math.sqrt(p * (1 - p) / n[0] + lower * (1 - lower) / n[1])
         return drop if drop <= self.one.p else None
 
 
