@@ -65,6 +65,12 @@ def from_file(path: Path, *, name: str | None = None) -> SplintrTokenizer | Json
     except OSError as error:
         raise TokenizerError(f"Cannot read the tokenizer {file}: {error.strerror or error}.") from error
     label = name or (file.parent.name if file.name == "tokenizer.json" and file.parent.name else file.stem)
+    return from_json(data, name=label, source=file)
+
+
+def from_json(data: bytes, *, name: str, source: Path) -> SplintrTokenizer | JsonTokenizer:
+    """What a tokenizer.json says; `source` is where it is from, for messages."""
+    label, file = name, source
     identity = hashlib.sha256(data).hexdigest()
     fast = _fast_from_json(data, label, identity)
     return fast if fast is not None else JsonTokenizer(data, name=label, identity=identity, source=file)

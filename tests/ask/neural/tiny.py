@@ -19,20 +19,26 @@ else:
     torch = pytest.importorskip("torch", reason=why)
     transformers = pytest.importorskip("transformers", reason=why)
 
-from needlepoint.ask.models.neural import kernels, proof, trie, trunk, weights
+from needlepoint.ask.models.neural import kernels, packed, proof, trie, trunk, weights
 from needlepoint.ask.models.neural.choice import Choice
 from needlepoint.ask.models.neural.engine import Answer, Engine, Request, StoppedError
+from needlepoint.ask.models.neural.from_gguf import _NAMES as NAMES
+from needlepoint.ask.models.neural.from_gguf import GgufModel
 
 # What needs PyTorch to be imported is taken from here, so that without it a whole module of tests is skipped.
 __all__ = [
+    "NAMES",
     "Answer",
     "Choice",
     "Engine",
+    "GgufModel",
     "Request",
     "StoppedError",
     "kernels",
+    "packed",
     "proof",
     "torch",
+    "transformers",
     "trie",
     "trunk",
     "weights",

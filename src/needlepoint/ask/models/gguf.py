@@ -202,3 +202,34 @@ class _Reader:
     def _sane(self, *counts: int) -> None:
         if max(counts) > _MOST_ENTRIES:
             raise IndexError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GgufTensor:
+    """Where a tensor stands in the file: its shape as PyTorch has it (rows first), and how its numbers are packed."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    begin: int
+
+
+def read_gguf(path: Path) -> tuple[dict[str, Any], list[GgufTensor]]:
+    """Everything that a GGUF says before its weights, and where each tensor of them is."""
+    read_gguf_header(path)  # says in words what is wrong with a file
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        reader = _Reader(path, data)
+        reader._number(4)
+        n_tensors, n_entries = reader._number(8), reader._number(8)
+        facts = {}
+        for _ in range(n_entries):
+            key = reader._string()
+            facts[key] = reader._value(reader._number(4), wanted=True)
+        found = []
+        for _ in range(n_tensors):
+            name = reader._string()
+            sizes = [reader._number(8) for _ in range(reader._number(4))]
+            found.append((name, tuple(reversed(sizes)), reader._number(4), reader._number(8)))
+        alignment = facts.get("general.alignment", 32)
+        first = -(-reader.at // alignment) * alignment
+    return facts, [GgufTensor(name=n, shape=s, kind=k, begin=first + at) for n, s, k, at in found]

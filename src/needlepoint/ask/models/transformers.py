@@ -8,6 +8,7 @@ transformers, and no HTTP.
 from __future__ import annotations
 
 import asyncio
+import os
 from array import array
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +40,9 @@ from needlepoint.types import (
 if TYPE_CHECKING:
     from needlepoint.ask.models.neural.choice import Choice
     from needlepoint.ask.models.neural.engine import Answer, Engine, Request
+    from needlepoint.ask.models.neural.from_gguf import GgufModel
 
+EMBEDDED = "smollm2"
 _PROBE_CHAT = (Message(role="user", content="needle"),)
 _NO_ANSWER = Failure(kind="stopped", message="The model was closed before it had answered.")
 
@@ -77,6 +80,7 @@ class TransformersModel:
         self._endpoint: Endpoint | None = None
         self._opens_thought = False
         self._config: Any = None
+        self._gguf: GgufModel | None = None
         self._device: Any = None
         self._engine: Engine | None = None
         self._held = 0
@@ -139,12 +143,15 @@ class TransformersModel:
         except ImportError:
             raise MissingExtra("Running a model with transformers", "gpu") from None
         self._device = weights.device_of(self._device_name)
-        self._config = weights.read_config(self.path)
+        if is_gguf(self.path):
+            endpoint = self._read_gguf()
+        else:
+            self._config = weights.read_config(self.path)
+            folder = weights.local_files(self.path)
+            tokenizer = tokenizers.from_file(folder, name=Path(self.path).name)
+            endpoint = _templated(tokenizer, chat.find_template(folder), self._template_options)
         shape = weights.shape_of(self._config)
         self._dtype = weights.dtype_of(self._dtype, self._config, self._device)
-        folder = weights.local_files(self.path)
-        tokenizer = tokenizers.from_file(folder, name=Path(self.path).name)
-        endpoint = _templated(tokenizer, folder, self._template_options)
         if endpoint.render is not None:
             self._opens_thought = endpoint.render(_PROBE_CHAT).rstrip().endswith("<think>")
         limits = [n for n in (self._n_ctx, shape.limit_tokens) if n is not None]
@@ -167,6 +174,22 @@ class TransformersModel:
             capabilities=frozenset({"uncached", "logprob"}),
             facts=facts,
         )
+
+    def _read_gguf(self) -> Endpoint:
+        from needlepoint.ask.models.neural.from_gguf import GgufModel
+
+        path = Path(os.path.expanduser(self.path))  # noqa: PTH111 (Path.expanduser raises for a home that does not exist)
+        if self.path == EMBEDDED:
+            from needlepoint.text.assets import fetch_asset
+
+            path = fetch_asset(EMBEDDED, notify=self._notify, progress=self._progress)
+        self._gguf = found = GgufModel(path)
+        self._config = found.config()
+        tokenizer = tokenizers.from_json(found.tokenizer_json(), name=self.name, source=path)
+        template = found.chat_template
+        bos, eos = found.spelled("bos"), found.spelled("eos")
+        told = template and chat.FoundTemplate(template=template, bos_token=bos, eos_token=eos, source="gguf")
+        return _templated(tokenizer, told or None, self._template_options)
 
     def _forecast(self, context_tokens: int, *, answer_tokens: int) -> Any:
         from needlepoint.ask.models.neural import memory, weights
@@ -320,7 +343,8 @@ class TransformersModel:
                 f"Loading {self.name} in {self._dtype} on {self._device}: about {found.total / 1e9:,.1f} GB for "
                 f"contexts of {found.context_tokens:,} tokens."
             )
-        model = weights.load(self.path, self._config, dtype=self._dtype, device=self._device)
+        source: Any = self.path if self._gguf is None else self._gguf
+        model = weights.load(source, self._config, dtype=self._dtype, device=self._device)
         shape = weights.shape_of(self._config)
         chosen = kernels.choose(
             self._device, model.dtype, heads=shape.heads, kv_heads=shape.kv_heads, head_dim=shape.head_dim
@@ -397,8 +421,12 @@ class TransformersModel:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
 
-def _templated(tokenizer: Tokenizer, folder: Path, options: Mapping[str, object]) -> Endpoint:
-    found = chat.find_template(folder)
+def is_gguf(name: str) -> bool:
+    """Whether a name means a GGUF: a file, or the embedded model."""
+    return name == EMBEDDED or name.lower().endswith(".gguf")
+
+
+def _templated(tokenizer: Tokenizer, found: chat.FoundTemplate | None, options: Mapping[str, object]) -> Endpoint:
     if found is None:
         return Endpoint(tokenizer=tokenizer, render=None)
     render = chat.from_jinja(

@@ -7,10 +7,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from needlepoint.ask.models.neural.trunk import Layer
 from needlepoint.errors import FetchError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from needlepoint.ask.models.neural.from_gguf import GgufModel
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _SAME = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
@@ -151,18 +154,22 @@ def n_parameters(config: Any) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def load(name: str, config: Any, *, dtype: str, device: Any) -> Any:
-    """The model, ready to be asked, with our attention in it."""
+def load(source: str | GgufModel, config: Any, *, dtype: str, device: Any) -> Any:
+    """The model of a folder, a hub id or a GGUF, ready to be asked, with our attention in it."""
     import torch
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
-    folder = _path(name)
+    numbers = getattr(torch, DTYPES[dtype])
+    name = source if isinstance(source, str) else source.path.name
     try:
         with _quiet():
-            model = AutoModelForCausalLM.from_pretrained(
-                str(folder) if folder.exists() else name, config=config, dtype=getattr(torch, DTYPES[dtype])
-            )
+            if isinstance(source, str):
+                folder = _path(source)
+                place = str(folder) if folder.exists() else source
+                model = AutoModelForCausalLM.from_pretrained(place, config=config, dtype=numbers)
+            else:
+                model = source.load(config, numbers)
             return ready(model.to(device))
     except (OSError, ValueError, RuntimeError, LookupError, SafetensorError) as error:
         if isinstance(error, torch.OutOfMemoryError):
