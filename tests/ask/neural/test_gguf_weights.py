@@ -219,13 +219,13 @@ def test_what_cannot_be_unpacked_is_refused_in_words(
 def test_smollm2_finds_the_needle_and_says_what_it_says_on_llama_cpp() -> None:
     pytest.importorskip("xllamacpp")
     corpus = make_corpus(english_prose(120))
-    task = Task(grid=Grid.from_specs("320", "50,100"))
+    task = Task(grid=Grid.from_specs("320", "100"))
 
     async def said(backend: str) -> tuple[list[str], list[Any]]:
         model = create("smollm2", backend=backend, longest_tokens=512)
         try:
             prompts = list(Plan(task, [corpus], await model.connect()))
-            replies = [reply async for reply in model.ask(prompts, Sampling(max_tokens=20))]
+            replies = [reply async for reply in model.ask(prompts, Sampling(max_tokens=16))]
             return [reply.text for reply in replies], [prompt.token_ids() for prompt in prompts]
         finally:
             await model.close()
