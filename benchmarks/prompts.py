@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -60,20 +61,34 @@ with open(out, "w") as file:
 """
 
 
-def measure(command: list[str]) -> tuple[float, float]:
-    """(wall seconds, peak megabytes) of one process, from its start to its end."""
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one process took, from its start to its end."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+
+def spent(command: list[str]) -> Spent:
+    """What a process took. Wall time is hit by whatever else the machine does; CPU time much less."""
     watcher = (
         "import resource, subprocess, sys, time; t = time.perf_counter(); "
         "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE); "
-        "wall = time.perf_counter() - t; peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024; "
+        "wall = time.perf_counter() - t; used = resource.getrusage(resource.RUSAGE_CHILDREN); "
         "sys.stderr.buffer.write(done.stderr[-2000:] if done.returncode else b''); "
-        "print(wall, peak); sys.exit(done.returncode)"
+        "print(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024); sys.exit(done.returncode)"
     )
     done = subprocess.run([sys.executable, "-c", watcher, *command], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"failed: {command[0]}\n{done.stderr}")
-    wall, peak = done.stdout.split()
-    return float(wall), float(peak)
+    return Spent(*map(float, done.stdout.split()))
+
+
+def measure(command: list[str]) -> tuple[float, float]:
+    """(wall seconds, peak megabytes) of one process."""
+    found = spent(command)
+    return found.wall_s, found.peak_mb
 
 
 def made_up_corpus(folder: Path) -> Path:
@@ -97,23 +112,34 @@ def rows(path: Path) -> set[str]:
     return set(path.read_text().splitlines())
 
 
-def ours(corpus: str, longest: int, intervals: int, out: Path) -> tuple[float, float]:
-    return measure([sys.executable, "-c", NEEDLEPOINT, corpus, str(longest), str(intervals), str(out)])
+def ours(corpus: str, longest: int, intervals: int, out: Path) -> Spent:
+    return spent([sys.executable, "-c", NEEDLEPOINT, corpus, str(longest), str(intervals), str(out)])
 
 
-def by_command(corpus: str, longest: int, out: Path) -> tuple[float, float]:
+def by_command(corpus: str, longest: int, out: Path) -> Spent:
     arguments = {"needle_haystack": {"local_path": corpus, "extra_params": {"context_lengths_max": longest}}}
     command = [sys.executable, "-m", "needlepoint.cli", "prompts", "--datasets", "needle_haystack"]
-    return measure([*command, "--dataset-args", json.dumps(arguments), "--out", str(out)])
+    return spent([*command, "--dataset-args", json.dumps(arguments), "--out", str(out)])
 
 
-def theirs(found: Peer, corpus: str, longest: int, out: Path) -> tuple[float, float]:
-    return measure([found.python, "-c", EVALSCOPE, corpus, str(longest), str(out), found.tokenizer])
+def theirs(found: Peer, corpus: str, longest: int, out: Path) -> Spent:
+    return spent([found.python, "-c", EVALSCOPE, corpus, str(longest), str(out), found.tokenizer])
 
 
-def middle(runs: list[tuple[float, float]]) -> tuple[float, float]:
-    """The median time and the highest memory."""
-    return statistics.median(wall for wall, _ in runs), max(peak for _, peak in runs)
+def middle(runs: list[Spent]) -> Spent:
+    """The median times and the highest memory."""
+    wall, cpu = statistics.median(run.wall_s for run in runs), statistics.median(run.cpu_s for run in runs)
+    return Spent(wall, cpu, max(run.peak_mb for run in runs))
+
+
+def row(name: str, mine: Spent, other: Spent | None = None) -> None:
+    """A row of the table: seconds, of them on the CPU, and megabytes; then how many times less than the other."""
+    cells = [name, f"{mine.wall_s:.2f} s", f"{mine.cpu_s:.2f} s", f"{mine.peak_mb:.0f} MB"]
+    if other is not None:
+        cells += [f"{other.wall_s:.2f} s", f"{other.cpu_s:.2f} s", f"{other.peak_mb:.0f} MB"]
+        ratios = (other.wall_s / mine.wall_s, other.cpu_s / mine.cpu_s, other.peak_mb / mine.peak_mb)
+        cells += [f"1/{ratio:.1f}" for ratio in ratios]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def compare(corpus: str, folder: Path, longest: int, runs: int, found: Peer | None) -> None:
@@ -124,18 +150,13 @@ def compare(corpus: str, folder: Path, longest: int, runs: int, found: Peer | No
         if found is not None:
             other.append(theirs(found, corpus, longest, folder / "theirs"))
         written.append(by_command(corpus, longest, folder / "prompts.jsonl"))
-    name = f"200 prompts to {longest:,} tokens"
-    wall, peak = middle(mine)
-    line = f"{name}: needlepoint {wall:.2f} s, {peak:.0f} MB"
-    if found is not None:
-        their_wall, their_peak = middle(other)
-        same = len(rows(folder / "ours") & rows(folder / "theirs"))
-        line += f" | EvalScope {their_wall:.2f} s, {their_peak:.0f} MB | time 1/{their_wall / wall:.1f}, "
-        line += f"memory 1/{their_peak / peak:.1f}, {same} of {len(rows(folder / 'theirs'))} prompts equal"
-    print(line, flush=True)
-    wall, peak = middle(written)
+    against = middle(other) if other else None
+    row(f"200 prompts to {longest:,} tokens", middle(mine), against)
     size = (folder / "prompts.jsonl").stat().st_size / 1e6
-    print(f"{name}, by the command, as a file of {size:.0f} MB: {wall:.2f} s, {peak:.0f} MB", flush=True)
+    row(f"the same by the command, as a file of {size:.0f} MB", middle(written), against)
+    if found is not None:
+        same = len(rows(folder / "ours") & rows(folder / "theirs"))
+        print(f"  {same} of {len(rows(folder / 'theirs'))} prompts are equal", flush=True)
 
 
 def found_peer(options: argparse.Namespace) -> Peer | None:
@@ -158,18 +179,22 @@ def main() -> None:
     parser.add_argument("--evalscope", metavar="PYTHON", help="Python with evalscope 1.14.1")
     parser.add_argument("--tokenizer", metavar="DIR", help="folder of the Qwen3 tokenizer, for EvalScope")
     parser.add_argument("--corpus", metavar="DIR", help="folder with the two texts")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--longest", default="32000,1000000", help="longest lengths of the grids to build")
+    parser.add_argument("--runs", type=int, default=3, help="of grids to 32,000 tokens; longer ones run once")
     options = parser.parse_args()
     if bool(options.evalscope) != bool(options.tokenizer):
         parser.error("--evalscope and --tokenizer, a folder with the Qwen3 tokenizer.json, go together")
     found = found_peer(options)
+    columns = ["", "needlepoint", "on the CPU", "peak"]
+    columns += [] if found is None else ["EvalScope", "on the CPU", "peak", "time", "CPU", "memory"]
+    print(f"| {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) - 1)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         corpus = options.corpus or str(made_up_corpus(folder))
-        compare(corpus, folder, 32_000, options.runs, found)
-        compare(corpus, folder, 1_000_000, 1, found)
-        wall, peak = ours(corpus, 1_000_000, 100, folder / "ours")
-        print(f"2,000 prompts to 1,000,000 tokens: needlepoint {wall:.2f} s, {peak:.0f} MB")
+        for longest in map(int, options.longest.split(",")):
+            compare(corpus, folder, longest, options.runs if longest <= 32_000 else 1, found)
+        if longest > 32_000:
+            row(f"2,000 prompts to {longest:,} tokens", ours(corpus, longest, 100, folder / "ours"))
 
 
 if __name__ == "__main__":
