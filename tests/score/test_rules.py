@@ -1,9 +1,19 @@
 from __future__ import annotations
 
-import pytest
+import json
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from needlepoint.plan.needles import fixed_facts
+from needlepoint.score.panel import PASS
 from needlepoint.score.rules import found_each, score
-from needlepoint.types import Failure, Needle, Reply, Trial, Usage
+from needlepoint.types import VALID_OUTCOMES, Failure, Needle, Reply, Trial, Usage
+
+from ..work import lines_run
 
 
 def trial(*answers: str, sent_tokens: int | None = 1_000, proven: bool = True) -> Trial:
@@ -117,3 +127,66 @@ def test_it_is_told_which_of_several_needles_an_answer_states() -> None:
     three = trial("a1", "b2", "c3")
     assert found_each(three, Reply(text="c3 and a1")) == [True, False, True]
     assert found_each(three, Reply(text="<think>b2</think>")) == [False] * 3
+
+
+LOOPS = {
+    "a word": "a ",
+    "the value": "4827193 ",
+    "values": "4827193, 6150942 and 9308571. ",
+    "denials": "I cannot find it. It does not say. ",
+    "corrections": "No, wait, 6150942. ",
+    "negations": "not 4827193, ",
+    "digits": "4,8-2 7",
+    "quotes": '"',
+    "bullets": "- amber falcon\n",
+    "the phrase": "Eat a sandwich and sit in Dolores Park. ",
+    "dates": "5 March 1932 ",
+    "thoughts": "<think>x</think>",
+    "Chinese": "没有四百万",
+}
+
+
+@pytest.mark.parametrize("piece", LOOPS.values(), ids=LOOPS)
+@pytest.mark.parametrize("answer", [SEED, "4827193", "amber falcon", "5 March 1932"])
+def test_an_answer_of_twice_the_length_is_not_four_times_the_work(piece: str, answer: str) -> None:
+    asked = trial(answer)
+
+    def work(n: int) -> int:
+        return lines_run(lambda: score(asked, Reply(text=piece * n, finish="length")))
+
+    work(10)  # what is read once
+    assert work(800) < 2.6 * work(400) + 200
+
+
+def test_an_ordinary_answer_is_a_few_hundred_lines_of_work() -> None:
+    text = (
+        "Based on the context provided, the code is 4827193.\n\n"
+        'The context states: "The code is 4827193." This is stated plainly, without any alternatives.'
+    )
+    asked, reply = trial("4827193"), Reply(text=text)
+    score(asked, reply)
+    assert lines_run(lambda: score(asked, reply)) < 700
+
+
+def test_published_answers_get_the_judges_pass_or_fail(shared_data: Path) -> None:
+    text = (shared_data / "reference" / "claude21_answers.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in text.strip().split("\n")]
+    facts = fixed_facts("seed", "en")
+    asked_for = replace(trial(*facts.needles[0].answers), needles=facts.needles, question=facts.question)
+    agreed = 0
+    for row in rows:
+        found = score(asked_for, Reply(text=row["model_response"], finish="stop"))
+        assert found.score is not None
+        agreed += (found.score >= PASS) is (row["score"] >= 7)
+    assert agreed / len(rows) >= 0.99
+
+
+@given(
+    st.text(max_size=300), st.sampled_from([SEED, "4827193", "amber falcon", "5 March 1932", "坐在公园吃一个肉夹馍"])
+)
+@settings(max_examples=300, deadline=None)
+def test_any_text_has_an_outcome_and_a_span_inside_of_it(text: str, answer: str) -> None:
+    for said in (text, f"{text}{answer}{text}"):
+        found = score(trial(answer), Reply(text=said))
+        assert found.outcome in VALID_OUTCOMES and found.score is not None and 0 <= found.score <= 1
+        assert found.span is None or 0 <= found.span[0] < found.span[1] <= len(said)

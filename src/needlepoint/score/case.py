@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from ..ask.models.answers import split_reasoning
 from ..types import Message, Reply, Trial
+from .reasoning import visible
 from .verdict import RubricName
 
 LONGEST_ANSWER = 40_000
@@ -32,7 +32,9 @@ _TO_THE_JUDGE = re.compile(
     r"\b(?:scor(?:e[sd]?|ing)|rat(?:e[sd]?|ing)|grad(?:e[sd]?|er|ing)|verdicts?|judg(?:e[sd]?|ing|e?ments?)|evaluator|"
     r"rubric|full marks|marked as|(?:in)?correct answer|true answer)\b"
     r"|\b(?:ignore|disregard|forget|override)\b.{0,60}\b(?:instruction|above|before|previous|prior|rule|reference|prompt)"
-    r"|\b(?:system|assistant|developer|user)\s*(?:prompt|message|:)|\binstructions?\b|\breference\b"
+    r"|\b(?:system|assistant|developer|user)\s*(?:prompt|message|:)"
+    r"|\b(?:new|following|previous|prior|earlier|these|your|all|different) instructions?\b|\binstructions?\s*:"
+    r"|\breference\s*(?:answer|solution|text|says|states|:)|\bmatch(?:es|ing)? the reference\b"
     r"|<\s*/?\s*(?:answer|question|reference|system|text)|<\||\[\[|\b10\s*/\s*10\b|[\"'](?:case|score|verdict)[\"']\s*:"
     r"|评分|打分|得分|满分|分数|裁判|评委|评判|忽略|无视|参考答案|系统(?:提示|消息)|指令",
     re.IGNORECASE,
@@ -132,7 +134,7 @@ class Case:
 def case_of(trial: Trial, reply: Reply, contract: Contract, *, seed: int, digest: str = "") -> Case | str:
     """The case of a reply, whose `digest` names it; or, in words, why no judge can be asked about it."""
     reference, n_facts = _reference(trial)
-    answer = split_reasoning(reply.text)[0].strip()
+    answer = visible(reply.text).strip()
     if not reference:
         return "there is no reference to judge by"
     if len(answer) > LONGEST_ANSWER:

@@ -151,7 +151,12 @@ _REFUSAL = re.compile(
     r"(?:帮|协助|提供|回答|透露|分享|满足|協助|继续)"
     r"|我(?:不能|无法|拒绝)(?:透露|协助|帮助|分享|继续|满足|回答(?:这个|该|此))"
 )
-_HINT_REFUSAL = re.compile(r"can|won't|will not|unable|not able|declin|refus|against|不|拒|无法|無法")
+_REFUSAL_MARKS = (
+    *("can't", "cannot", "can not", "won't", "will not", "unable to", "not able to", "declin", "refus", "as an ai"),
+    *("against my", "against our", "against the", "抱歉", "对不起", "對不起", "很遗憾", "我不能", "我无法", "我拒绝"),
+)
+_BEFORE_MARK = 50
+_BEHIND_MARK = 90
 _ABOUT_THE_TEXT = re.compile(
     r"\b(?:context|text|passage|document|article|story|essay|mention\w*|provided|given|based on|information about|"
     r"contain\w*)\b|文中|文本|文章|原文|上下文|文档|材料|提到|提及|找到|根据"
@@ -160,9 +165,11 @@ _ABOUT_THE_TEXT = re.compile(
 
 def refusal(text: str) -> Span | None:
     """Where a folded text declines to answer, for reasons of its own: not since the text didn't tell."""
-    if not _HINT_REFUSAL.search(text):
-        return None
-    for match in _REFUSAL.finditer(text):
-        if not _ABOUT_THE_TEXT.search(text[slice(*sentence(text, *match.span()))]):
-            return match.span()
+    for mark in _REFUSAL_MARKS:
+        at = text.find(mark)
+        while at >= 0:
+            match = _REFUSAL.search(text, max(0, at - _BEFORE_MARK), at + _BEHIND_MARK)
+            if match and not _ABOUT_THE_TEXT.search(text[slice(*sentence(text, *match.span()))]):
+                return match.span()
+            at = text.find(mark, at + _BEHIND_MARK)
     return None

@@ -16,6 +16,7 @@ _CLOSE = 80
 _MANY_THINGS = 3
 _MOST_THINGS = 1_000
 _ASIDES = 2
+_EACH_END = 40
 _OFFERED = re.compile(r"\b(?:or|could|also|might|maybe|perhaps|alternatively|possibly|either)\b|或|也可能|可能")
 
 
@@ -48,8 +49,8 @@ def find(fact: Fact, said: Said, *, every: bool = False) -> Finding:
 def _value(fact: Fact, said: Said) -> Finding:
     assert fact.value is not None
     text = said.text
-    named = fact.value.stated(said)
-    others = _not_in(named, [one for one in fact.value.others(said) if one.value not in fact.known])
+    named = _thinned(fact.value.stated(said))
+    others = _not_in(named, _thinned([one for one in fact.value.others(said) if one.value not in fact.known]))
     stated = [one for one in named if not is_negated(text, one.start, one.end)]
     others = [one for one in others if not is_negated(text, one.start, one.end)]
     if stated and others:
@@ -63,6 +64,11 @@ def _value(fact: Fact, said: Said) -> Finding:
             part=(part.start, part.end) if part else None,
         )
     return Finding(stated=tuple(stated), others=tuple(_without_asides(fact, said, stated, others)))
+
+
+def _thinned(mentions: list[Mention]) -> list[Mention]:
+    """The first and the last of many: an answer that goes round in circles says nothing new in between."""
+    return mentions if len(mentions) <= 2 * _EACH_END else [*mentions[:_EACH_END], *mentions[-_EACH_END:]]
 
 
 def _not_in(named: Sequence[Mention], others: Sequence[Mention]) -> list[Mention]:
@@ -121,9 +127,9 @@ def retracted(text: str, one: Mention, candidates: Sequence[Mention]) -> bool:
 def _wording(fact: Fact, said: Said, *, every: bool) -> Finding:
     assert fact.wording is not None
     text = said.text
-    named = fact.wording.quoted(said)
+    named = _thinned(fact.wording.quoted(said))
     if not named or every:
-        named = sorted(_apart([*named, *fact.wording.stated(said)]), key=lambda one: one.start)
+        named = sorted(_apart([*named, *_thinned(fact.wording.stated(said))]), key=lambda one: one.start)
     stated = [one for one in named if not is_negated(text, one.start, one.end)]
     if not stated:
         if named:
@@ -137,7 +143,7 @@ def _wording(fact: Fact, said: Said, *, every: bool) -> Finding:
         return Finding(share=0.5, part=(stated[-1].start, stated[-1].end))
     others = []
     if (number := fact.wording.number) is not None:
-        others = [one for one in number.others(said) if not is_negated(text, one.start, one.end)]
+        others = [one for one in _thinned(number.others(said)) if not is_negated(text, one.start, one.end)]
         others = _not_in(told, others)
     beside = _MOST_THINGS
     for one in told:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..ask.budget import Prices
-from ..ask.models.answers import split_reasoning
 from ..ask.plain import plain
 from ..ask.policy import RunnerSettings
 from ..ask.records import digest, to_json
@@ -27,6 +26,7 @@ from ..types import Model, Reply, Sampling, Score, Trial
 from . import rules
 from .case import Case, case_of
 from .panel import Judgment, Panel, decide, judgment_of, settled, unjudgeable
+from .reasoning import visible
 
 _MOST_NAMES = 1_000
 
@@ -113,7 +113,7 @@ class Bench:
         """Every reply with the case that it makes, or with its score where it makes none."""
         for trial, reply in self._folder.replies():
             by_rules = rules.score(trial, reply)
-            is_empty = not split_reasoning(reply.text)[0].strip()
+            is_empty = not visible(reply.text).strip()
             score = settled(by_rules, self._panel, is_empty=is_empty, scorer=self._scorer)
             if score is not None:
                 yield trial, reply, score

@@ -30,6 +30,7 @@ _LONG_COPY = 3_000
 _NEAR_AN_END = 600
 _SHOWN = 48
 _NEAR = 160
+_MOST_KEYS = 100
 
 
 def score(trial: Trial, reply: Reply) -> Score:
@@ -222,7 +223,12 @@ def _settled(facts: Sequence[Fact], findings: Sequence[Finding], said: Said) -> 
 
 def _pairs(facts: Sequence[Fact], findings: Sequence[Finding], said: Said) -> set[tuple[int, int]]:
     """Which key is given which value, where a sentence or line holds one of each: (fact of the key, of the value)."""
-    keys = [(start, place) for place, fact in enumerate(facts) if fact.key for start, _ in said.words.find(fact.key)]
+    keys = [
+        (start, place)
+        for place, fact in enumerate(facts)
+        if fact.key
+        for start, _ in said.words.find(fact.key)[:_MOST_KEYS]
+    ]
     values = [(one.start, place) for place, found in enumerate(findings) for one in found.stated]
     if len({place for _, place in keys}) < len(facts):
         return set()

@@ -19,7 +19,7 @@ from .dates import Day, date_of, dates
 from .folding import Folded, Words, has_cjk, line_of, phrase_of, places_of_words
 from .lexicon import stem
 from .lists import bullets_beside, words_beside
-from .numerals import number_of, numerals, spaced, spelled
+from .numerals import Numeral, number_of, numerals, spaced, spelled
 
 Span = tuple[int, int]
 
@@ -49,6 +49,10 @@ class Said:
         return Words(f" {' '.join(map(stem, self.words.line.split()))} ", self.text)
 
     @cached_property
+    def numerals(self) -> list[Numeral]:
+        return numerals(self.text)
+
+    @cached_property
     def has_cjk(self) -> bool:
         return has_cjk(self.text)
 
@@ -64,7 +68,7 @@ class NumberValue:
         plain = self.digits.lstrip("0") or "0"
         found = [
             Mention(one.start, one.end, self.digits)
-            for one in numerals(said.text)
+            for one in said.numerals
             if any(reading == self.digits or (reading.lstrip("0") or "0") == plain for reading in one.readings)
         ]
         if not found and (span := spaced(said.text, self.digits)):
@@ -75,7 +79,7 @@ class NumberValue:
 
     def others(self, said: Said) -> list[Mention]:
         n = len(self.digits)
-        found = [one for one in numerals(said.text) if self.digits not in one.readings]
+        found = [one for one in said.numerals if self.digits not in one.readings]
         if n >= _SHORT and self.digits.isdigit():
             slack = 1 if n > _SHORT else 0
             return [

@@ -9,6 +9,7 @@ is said; the whole, where every part is.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -102,7 +103,8 @@ class Wording:
         hits.sort()
 
         def measure(span: tuple[int, int]) -> Coverage | None:
-            inside = [one for one in hits if span[0] <= one[0] and one[1] <= span[1]]
+            first, last = bisect_left(hits, (span[0],)), bisect_left(hits, (span[1],))
+            inside = [one for one in hits[first:last] if one[1] <= span[1]]
             if not inside:
                 return None
             seen = {place for _, _, place in inside}
