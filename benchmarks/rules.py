@@ -29,8 +29,8 @@ ENGLISH = (
     'Based on the context provided, the answer is:\n\n{answer}\n\nThe context states: "{sentence}" This is a plain '
     "statement, without any alternatives, so I have given it as the answer.",
     "Unfortunately, the context does not mention this. It discusses a variety of topics, such as programming "
-    "languages, startups and essays, but does not say anything about what was asked. Without any relevant information in the "
-    "context, I cannot give a definite answer.",
+    "languages, startups and essays, but does not say anything about what was asked. Without any relevant information "
+    "in the context, I cannot give a definite answer.",
     "I'm sorry, but I can't help with that.",
     "The text names several: {other}, {answer} and more.",
     "{other}. Wait, no. It is {answer}.",
