@@ -655,3 +655,36 @@ def test_every_valid_outcome_has_answers_in_the_table() -> None:
     assert len(ROWS) >= 150
     outcomes = Counter(outcome for rows in CATEGORIES.values() for _, _, outcome, *_ in rows)
     assert min(outcomes[name] for name in ("correct", "partial", "wrong", "not_found", "refused")) >= 7
+
+
+REMARKS = [
+    "I have not included any additional information or opinions beyond what is stated.",
+    "There is no equivocation in this statement.",
+    "The rest of the context does not mention San Francisco.",
+    "The text does not provide an explanation for this recommendation.",
+    "There is no information to suggest otherwise.",
+    "I do not have any other information to draw upon.",
+    "The context does not contradict this.",
+    "No other activities in San Francisco are mentioned, so I cannot compare them.",
+    "I have not added any speculation.",
+    "It does not say why this is the best thing to do in San Francisco.",
+    "As there is no indication of any other activity, this must be the answer.",
+    "I was not able to find any alternative suggestions in the context.",
+    "I do not make any claims outside the document.",
+    "The context does not provide any reasons or details for this claim.",
+    "I have provided no outside information, as instructed.",
+    "Without any additional context, I cannot elaborate further.",
+    "The author does not specify a particular kind of sandwich.",
+    "This is stated without qualification, so there is no need to provide further detail.",
+    "The passage does not explicitly compare this with other activities.",
+    "I cannot verify this claim with outside sources.",
+    "The context does not indicate that there is anything more fun.",
+    "There was no other relevant information regarding San Francisco in the context.",
+]
+
+
+@pytest.mark.parametrize("remark", REMARKS)
+def test_a_remark_behind_an_answer_takes_nothing_back(remark: str) -> None:
+    for head in (f"The most fun thing to do there is:\n\n{PHRASE}.", f'The context states:\n\n"{NEEDLE}"', NEEDLE):
+        found = score(SEED, Reply(text=f"{head}\n\n{remark}", finish="stop"))
+        assert (found.outcome, found.score) == ("correct", 1.0), found.reason

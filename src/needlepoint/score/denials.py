@@ -67,9 +67,11 @@ _DENIAL_ELSE = re.compile(
 )
 _HINT_ELSE = re.compile(r" pas| aucun|nicht|kein|nao |no se |no (?:men|ind|esp|dic|pro|con|enc|hay)")
 _OF_SOMETHING_ELSE = re.compile(
-    r"\b(?:other|others|further|additional|else|more|alternat\w*|equivoca\w*|qualif\w*|contradict\w*|outside|external|overrid\w*|"
-    r"beyond|conditions?|caveats?|opinions?|any reason|instead)\b|其他|其它|更多|进一步|额外|另外|别的"
+    r"\b(?:other|others|otherwise|further|additional|else|more|different\w*|alternat\w*|equivoca\w*|qualif\w*|"
+    r"contradict\w*|contrary|outside|external|overrid\w*|beyond|conditions?|caveats?|opinions?|any reason|instead|"
+    r"assumptions?|elaborat\w*)\b|其他|其它|更多|进一步|额外|另外|别的"
 )
+_OF_THE_REST = re.compile(r"\b(?:rest of|remainder of|apart from|aside from|besides|elsewhere|other than)\b[^.!?\n]*$")
 _CLAUSE_END = re.compile(r"[.!?;。！？；\n]|, (?:but|so|and|which)\b|\bhowever\b")
 
 
@@ -109,7 +111,43 @@ _ABOUT_IT = re.compile(
 def denials_of_the_fact(text: str, question: str) -> list[Span]:
     """Those of `denials_in` that are of what the folded `question` asks: "no other activities are mentioned" is not,
     and neither is "but the text does not say who built it"."""
-    return [span for span in denials_in(text) if _is_of_the_fact(_clause(text, *span), question)]
+    return [
+        span
+        for span in denials_in(text)
+        if _is_of_the_fact(_clause(text, *span), question)
+        and not _OF_THE_REST.search(text, max(0, span[0] - _BEFORE_MARK), span[0])
+    ]
+
+
+_PLAINLY = re.compile(r"(?:not|n't|unable to|able to)\b[^.]{0,24}\b(?:answer|determin)|[\u3000-\u9fff]")
+_ROOTS_OF_IT = 2
+
+
+def is_plain(text: str, span: Span, question: str) -> bool:
+    """Whether a denial names what the question asks, or says that there is no answer: no mere remark behind one."""
+    clause = _clause(text, *span)
+    if _PLAINLY.match(clause) or not clause.isascii():
+        return True
+    roots = {word[:_ROOT] for word in _ANY_WORD.findall(question)} - _LITTLE_ROOTS
+    return len(roots.intersection(word[:_ROOT] for word in _ANY_WORD.findall(clause))) >= min(_ROOTS_OF_IT, len(roots))
+
+
+_LITTLE_ROOTS = {
+    "the",
+    "what",
+    "which",
+    "who",
+    "when",
+    "where",
+    "how",
+    "and",
+    "for",
+    "with",
+    "from",
+    "are",
+    "was",
+    "did",
+}
 
 
 def _is_of_the_fact(clause: str, question: str) -> bool:

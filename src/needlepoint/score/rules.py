@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..types import Outcome, Reply, Score, Trial
-from .denials import denials_in, denials_of_the_fact, refusal
+from .denials import denials_in, denials_of_the_fact, is_plain, refusal
 from .expected import Fact, facts_of
 from .findings import Finding, find, retracted
 from .folding import fold
@@ -85,7 +85,7 @@ def _one(fact: Fact, said: Said) -> Verdict:
     span = (last.start, last.end)
     if found.beside:
         return "wrong", 0.0, f"the answer lists {found.beside} other things beside the expected one", span
-    if (undone := _undone(found.stated, denials, text)) is not None:
+    if (undone := _undone(found.stated, denials, text, fact.question)) is not None:
         return undone
     precision, told = _precision(1, 1, found.others)
     if precision < _LEAST_PRECISION:
@@ -114,9 +114,11 @@ _POINTED_AT = re.compile(
 _CLAUSE = re.compile(r"[,;.:!?\n]|\bbut\b|\bhowever\b")
 
 
-def _undone(stated: Sequence[Mention], denials: Sequence[Span], text: str) -> Verdict | None:
+def _undone(stated: Sequence[Mention], denials: Sequence[Span], text: str, question: str) -> Verdict | None:
     """The verdict where an answer names the fact and says that the text does not tell it; None where it answers."""
     denials = [one for one in denials if not any(each.start <= one[0] < each.end for each in stated)]
+    if denials and stated[0].start < denials[0][0]:
+        denials = [one for one in denials if is_plain(text, one, question)]
     if not denials:
         return None
     (first, _), (begin, end) = denials[0], denials[-1]
