@@ -200,8 +200,10 @@ async def forecast(config: TaskConfig, *, notify: Notify | None = None, progress
     turns = Turns.of(config, prompts, cache)
     counts = [prompt.n_tokens for prompt, _ in turns]
     asked = [n for n in counts if n is None or limit is None or n + sampling.max_tokens <= limit]
+    prefix = prefix_facts(turns.forecast)
     found = estimate(
         asked,
+        computed_tokens=prefix["planned_tokens"] if local and prefix and len(asked) == len(counts) else None,
         max_tokens=sampling.max_tokens,
         prices=prices,
         speed=LOCAL_SPEEDS.get(config.model_name) if local else HOSTED_SPEED,
@@ -216,7 +218,7 @@ async def forecast(config: TaskConfig, *, notify: Notify | None = None, progress
         local=local,
         limit_tokens=limit,
         too_long=len(counts) - len(asked),
-        prefix=prefix_facts(turns.forecast),
+        prefix=prefix,
     )
 
 

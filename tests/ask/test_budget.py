@@ -203,6 +203,12 @@ def test_the_forecast_sums_tokens_cost_and_time() -> None:
     assert found.seconds == pytest.approx((2 * (1 + 2) + 4) / 2)
 
 
+def test_what_a_cache_saves_takes_no_time_but_is_asked_all_the_same() -> None:
+    speed = Speed(prefill_per_s=100, decode_per_s=10, request_s=0)
+    found = estimate([1_000, 1_000], max_tokens=10, speed=speed, concurrency=1, computed_tokens=1_200)
+    assert found.prompt_tokens == 2_000 and found.seconds == pytest.approx(12 + 2 * 1)
+
+
 def test_the_forecast_keeps_to_the_rates() -> None:
     assert estimate([10] * 100, max_tokens=10, rpm=10).seconds == pytest.approx(600)
     assert estimate([90] * 100, max_tokens=10, tpm=1_000).seconds == pytest.approx(600)

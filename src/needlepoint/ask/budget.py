@@ -259,11 +259,12 @@ def estimate(
     concurrency: int = 8,
     rpm: float | None = None,
     tpm: float | None = None,
+    computed_tokens: int | None = None,
     typical_tokens: int = 40,
 ) -> Estimate:
     """The forecast for prompts of these token counts. Asks nobody. Worst: no retries, nothing cached, answers full.
 
-    Without a `speed` the time is not known.
+    Without a `speed` the time is not known. `computed_tokens` are those of the prompts that a cache surely won't save.
     """
     typical = min(typical_tokens, max_tokens)
     requests = uncounted = total = 0
@@ -274,7 +275,8 @@ def estimate(
     known = uncounted == 0
     seconds = None
     if known and speed is not None:
-        busy = requests * (speed.request_s + typical / speed.decode_per_s) + total / speed.prefill_per_s
+        busy = requests * (speed.request_s + typical / speed.decode_per_s)
+        busy += (total if computed_tokens is None else computed_tokens) / speed.prefill_per_s
         seconds = busy / max(1, min(concurrency, requests))
         if rpm is not None:
             seconds = max(seconds, 60.0 * requests / rpm)
