@@ -1,9 +1,9 @@
 """A whole run against one loopback server: needlepoint and EvalScope 1.14.1 side by side, and our own overhead.
 
-    python benchmarks/evaluation.py [--evalscope PYTHON --tokenizer DIR] [--corpus DIR] [--long]
+    python benchmarks/evaluation.py [runs|long|overhead ...] [--evalscope PYTHON --tokenizer DIR] [--corpus DIR]
 
 The server answers with the needle and has no latency. Both tools ask the default 200 prompts with 8 in flight and score
-by rule; needlepoint does so without and with pictures and page; `--long` adds 200 prompts to 1,000,000 tokens. The
+by rule; needlepoint does so without and with pictures and page; `long` is 200 prompts to 1,000,000 tokens. The
 overhead is our requests a second at 64 in flight against a bare httpx2 loop that sends the same bodies, on a server
 that shows first how many it can take.
 """
@@ -15,18 +15,21 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
+import os
 import selectors
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from prompts import made_up_corpus, measure
+from prompts import made_up_corpus
 
 EVALSCOPE = """
 import sys
@@ -52,6 +55,37 @@ REPLY = json.dumps(
 MODELS = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode()
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 ANSWER_BYTES, MODELS_BYTES = HEAD % len(REPLY) + REPLY, HEAD % len(MODELS) + MODELS
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one process took, from its start to its end."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+    @classmethod
+    def by(cls, command: list[str]) -> Taken:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        says = process.stderr.read()
+        _, status, used = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            sys.exit(f"failed: {command[0]}\n{says[-2000:].decode(errors='replace')}")
+        return cls(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+    @classmethod
+    def middle(cls, some: list[Taken]) -> Taken:
+        """Median times, and the highest peak."""
+        return cls(
+            statistics.median(one.wall_s for one in some),
+            statistics.median(one.cpu_s for one in some),
+            max(one.peak_mb for one in some),
+        )
 
 
 class Answering(asyncio.Protocol):
@@ -176,10 +210,11 @@ async def ours(url: str, texts: list[str]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="runs, long, overhead; runs and overhead where none is named")
     parser.add_argument("--evalscope", help="Python with evalscope 1.14.1")
     parser.add_argument("--tokenizer", help="folder of the Qwen3 tokenizer, for EvalScope")
     parser.add_argument("--corpus", help="folder with the two texts")
-    parser.add_argument("--long", action="store_true", help="also to 1,000,000 tokens")
+    parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     if options.evalscope and not options.tokenizer:
         parser.error("--evalscope needs --tokenizer, a folder with the Qwen3 tokenizer.json")
@@ -190,9 +225,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         corpus = options.corpus or str(made_up_corpus(folder))
-        for longest, runs in ((32_000, 3), (1_000_000, 1)) if options.long else ((32_000, 3),):
-            whole_runs(options, f"http://127.0.0.1:{port}/v1", corpus, folder, longest, runs)
-    overhead(port)
+        for part, longest, runs in (("runs", 32_000, options.runs), ("long", 1_000_000, 1)):
+            if part in (options.parts or ("runs",)):
+                whole_runs(options, f"http://127.0.0.1:{port}/v1", corpus, folder, longest, runs)
+    if not options.parts or "overhead" in options.parts:
+        overhead(port)
     server.terminate()
 
 
@@ -204,19 +241,20 @@ def whole_runs(options: argparse.Namespace, url: str, corpus: str, folder: Path,
     ours += ["--work-dir", str(folder / "ours")]
     commands = {"needlepoint, numbers only": [*ours, "--report", "none"], "needlepoint, with pictures and page": ours}
     if options.evalscope:
-        theirs = [options.evalscope, "-c", EVALSCOPE, url, corpus, str(longest), options.tokenizer]
-        commands["EvalScope 1.14.1"] = [*theirs, str(folder / "theirs")]
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+        commands["EvalScope 1.14.1"] = [options.evalscope, "-c", EVALSCOPE, url, corpus, str(longest)]
+        commands["EvalScope 1.14.1"] += [options.tokenizer, str(folder / "theirs")]
+    found: dict[str, list[Taken]] = {name: [] for name in commands}
     for _ in range(runs):
         for name, command in commands.items():
-            found[name].append(measure(command))
+            found[name].append(Taken.by(command))
     print(f"whole run, 200 prompts to {longest:,} tokens, 8 in flight; median of {runs}")
-    figures = {name: (statistics.median(w for w, _ in some), max(p for _, p in some)) for name, some in found.items()}
-    for name, (wall, peak) in figures.items():
-        line = f"  {name:<36} {wall:7.2f} s {peak:6.0f} MB"
+    figures = {name: Taken.middle(some) for name, some in found.items()}
+    for name, took in figures.items():
+        line = f"  {name:<36} {took.wall_s:7.2f} s {took.cpu_s:7.2f} s of CPU {took.peak_mb:6.0f} MB"
         if options.evalscope and name.startswith("needlepoint"):
-            their_wall, their_peak = figures["EvalScope 1.14.1"]
-            line += f"   time 1/{their_wall / wall:.1f}, memory 1/{their_peak / peak:.1f}"
+            theirs = figures["EvalScope 1.14.1"]
+            line += f"   time 1/{theirs.wall_s / took.wall_s:.1f}, CPU 1/{theirs.cpu_s / took.cpu_s:.1f}"
+            line += f", memory 1/{theirs.peak_mb / took.peak_mb:.1f}"
         print(line, flush=True)
 
 
