@@ -183,9 +183,8 @@ function legend() {
   paint();
   listen("look", paint);
   return h("p", {class: "legend"}, h("span", {}, "0"), steps, h("span", {}, `100%`),
-    h("i", {class: "key invalid", "aria-hidden": "true"}), h("span", {}, say("key_invalid")),
-    h("i", {class: "key partial", "aria-hidden": "true"}), h("span", {}, say("key_partial")),
-    h("i", {class: "key empty", "aria-hidden": "true"}), h("span", {}, say("key_empty")));
+    ["invalid", "partial", "empty"].map((kind) =>
+      h("span", {}, h("i", {class: `key ${kind}`, "aria-hidden": "true"}), h("span", {}, say(`key_${kind}`)))));
 }
 
 function choose(chosen) {
