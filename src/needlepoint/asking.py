@@ -65,6 +65,7 @@ class Asking:
             self._config,
             prompts,
             self._ready.endpoint.cache,
+            self._ready.endpoint.facts,
             is_open=self._is_open if self._folder.n_replies else None,
             on_prompt=None if self._check is None else self._check.sees,
         )

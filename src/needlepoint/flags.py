@@ -168,9 +168,7 @@ SelfCheck = Annotated[str | None, _option(REUSE, "K", "Ask K prompts again witho
 Cache = Annotated[
     str | None, _option(REUSE, "WAY", "keep; bust: each prompt begins with a salt, so none share a prefix.")
 ]
-CacheTokens = Annotated[
-    str | None, _option(REUSE, "N", "Tokens that the server's cache holds; else 8 longest prompts.")
-]
+CacheTokens = Annotated[str | None, _option(REUSE, "N", "Tokens that the server's cache holds, where it doesn't tell.")]
 CacheHints = Annotated[
     str | None,
     _option(REUSE, "HOW", "auto; key: send prompt_cache_key; control: mark the needle's place by cache_control; none."),

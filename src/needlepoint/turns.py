@@ -6,9 +6,10 @@ meanwhile, and the texts of one haystack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from .ask.files import FilePrompt
@@ -42,6 +43,7 @@ class Turns:
         *,
         as_given: bool = False,
         capacity_tokens: int | None = None,
+        block: int = 1,
         is_open: Callable[[Asked], bool] | None = None,
         on_prompt: Callable[[Asked], None] | None = None,
     ) -> None:
@@ -49,6 +51,7 @@ class Turns:
         self._cache: CacheKind = cache
         self._as_given = as_given
         self._capacity = capacity_tokens
+        self._block = block
         self._is_open = is_open
         self._on_prompt = on_prompt or (lambda prompt: None)
         self._last: Sequence[Segment] = ()
@@ -56,13 +59,22 @@ class Turns:
         self._forecast: Forecast | None = None
 
     @classmethod
-    def of(cls, config: TaskConfig, prompts: Iterable[Asked], cache: CacheKind, **hooks: Any) -> Turns:
-        """The turns of a run with these settings, whose model has this cache."""
+    def of(
+        cls,
+        config: TaskConfig,
+        prompts: Iterable[Asked],
+        cache: CacheKind,
+        facts: Mapping[str, object] = MappingProxyType({}),
+        **hooks: Any,
+    ) -> Turns:
+        """The turns of a run with these settings, whose model has this cache; `facts` are what it told of itself."""
+        told, block = facts.get("cache_tokens"), facts.get("cache_block")
         return cls(
             prompts,
             "none" if config.no_reuse else cache,
             as_given=config.order == "as-given",
-            capacity_tokens=config.cache_tokens,
+            capacity_tokens=config.cache_tokens or (told * 9 // 10 if isinstance(told, int) else None),  # answers, too
+            block=block if isinstance(block, int) else 1,
             **hooks,
         )
 
@@ -104,7 +116,7 @@ class Turns:
             yield files
 
     def _order(self, branches: Sequence[_Branch]) -> Order:
-        return order(branches, self._cache, as_given=self._as_given, capacity_tokens=self._capacity)
+        return order(branches, self._cache, as_given=self._as_given, capacity_tokens=self._capacity, block=self._block)
 
     def _add(self, branches: Sequence[_Branch], found: Order) -> None:
         if any(not branch.segments for branch in branches):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import needlepoint
+from needlepoint.ask.models.caching import sglang_cache, vllm_cache
 from needlepoint.cli import main
 from needlepoint.connect import connect
 
@@ -230,3 +231,32 @@ def test_a_file_that_mixes_layouts_is_refused_and_one_of_a_layout_is_asked_and_l
     both.write_bytes(files["classic"].read_bytes() + files["woven"].read_bytes())
     code, _, err = run("eval", "--model", "simulated", "--prompts", str(both), "--report", "none")
     assert code == 2 and "mixes prompts of the layouts classic, woven" in err
+
+
+def test_servers_tell_what_their_cache_holds() -> None:
+    metrics = (
+        b'# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{block_size="16",cache_dtype="auto",engine="0",'
+        b'num_gpu_blocks="2048",sliding_window="None"} 1.0\n'
+    )
+    assert vllm_cache(metrics) == {"cache_tokens": 32_768, "cache_block": 16}
+    assert vllm_cache(b"") == {} == vllm_cache(b'vllm:cache_config_info{block_size="16"} 1.0')
+    assert sglang_cache({"max_total_num_tokens": 5_000}) == {"cache_tokens": 5_000}
+    assert sglang_cache(None) == {} == sglang_cache({"max_total_num_tokens": "many"})
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("layout", ["lattice", "woven"])
+def test_the_embedded_engine_computes_the_bound_to_the_token_and_answers_alike_without_reuse(
+    run: Any, corpus: str, tmp_path: Path, layout: str
+) -> None:
+    code, _, err = run(
+        "eval", "--model", "smollm2", "--corpus", corpus, "--layout", layout, "--lengths", "400,700", "--depths",
+        "0,50,100", "--max-tokens", "8", "--report", "none", "--self-check", "1",
+    )  # fmt: skip
+    assert code == 0, err
+    report = report_in(tmp_path / "outputs")
+    prefix = report["prefix"]
+    assert (
+        prefix["prefilled_tokens"] == prefix["planned_tokens"] == prefix["bound_tokens"] < 0.65 * prefix["naive_tokens"]
+    )
+    assert report["self_check"]["asked"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any, Literal
 
@@ -29,6 +30,20 @@ def cache_of(engine: object, hints: Hints = "auto") -> CacheKind:
 def capabilities_of(engine: object) -> frozenset[str]:
     """`uncached` where a request can say that it shares nothing."""
     return frozenset({"uncached"}) if whole_options(engine) else frozenset()
+
+
+def vllm_cache(metrics: bytes) -> dict[str, object]:
+    """How many tokens vLLM's cache holds, and in which blocks it shares them, by its `/metrics`; empty where unsaid."""
+    line = next((line for line in metrics.splitlines() if line.startswith(b"vllm:cache_config_info{")), b"")
+    found = dict(re.findall(rb'(\w+)="(\d+)"', line))
+    block, blocks = (int(found.get(name, 0)) for name in (b"block_size", b"num_gpu_blocks"))
+    return {"cache_tokens": block * blocks, "cache_block": block} if block and blocks else {}
+
+
+def sglang_cache(info: Any) -> dict[str, object]:
+    """The same of SGLang's `/get_server_info`."""
+    held = info.get("max_total_num_tokens") if isinstance(info, dict) else None
+    return {"cache_tokens": held} if type(held) is int and held > 0 else {}
 
 
 def whole_options(engine: object) -> dict[str, object]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from needlepoint.ask.models.caching import sglang_cache, vllm_cache
 from needlepoint.ask.models.channel import BrokenError, Channel, shown_target
 from needlepoint.ask.models.listed import Listed, find_model, other_names, positive, props_limit, read_models
 from needlepoint.ask.models.refusals import Refusal, shown_words
@@ -148,6 +149,9 @@ async def _limit_and_facts(
     elif kind == "vllm":
         answer = await _root_json(channel, "/version")
         version = answer.get("version") if isinstance(answer, dict) else None
+        facts |= vllm_cache(await _root(channel, "/metrics"))
+    elif kind == "sglang":
+        facts |= sglang_cache(await _root_json(channel, "/get_server_info"))
     elif owner == "library":  # as Ollama lists its models
         answer = await _root_json(channel, "/api/version")
         version = answer.get("version") if isinstance(answer, dict) else None
@@ -168,13 +172,17 @@ async def _limit_and_facts(
     return limit, notes, facts | {key: value for key, value in known.items() if value}
 
 
-async def _root_json(channel: Channel, path: str) -> Any:
-    """A server's own endpoint beside the API; None where it has none."""
+async def _root(channel: Channel, path: str) -> bytes:
+    """What a server's own endpoint beside the API says; nothing where it has none."""
     try:
         status, _, body = await channel.get(channel.address.url(channel.address.root, path))
     except BrokenError:
-        return None
-    return _json(body) if status == 200 else None
+        return b""
+    return body if status == 200 else b""
+
+
+async def _root_json(channel: Channel, path: str) -> Any:
+    return _json(await _root(channel, path))
 
 
 def _json(body: bytes) -> Any:
