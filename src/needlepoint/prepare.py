@@ -69,6 +69,7 @@ async def prepared(
         backend=config.backend,
         dtype=config.dtype,
         device=config.device,
+        logprobs=config.metric == "logprob",
         longest_tokens=None if config.prompts is not None else max(task.grid.lengths) + sampling.max_tokens,
         cache_hints=config.cache_hints,
         template_options=kwargs if isinstance(kwargs, dict) else {},

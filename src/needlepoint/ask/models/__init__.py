@@ -72,6 +72,7 @@ class _Wanted:
     backend: str | None = None
     dtype: str | None = None
     device: str | None = None
+    logprobs: bool = False
     template_options: Mapping[str, object] | None = None
     cache_hints: Any = "auto"
     notify: Callable[[str], None] | None = None
@@ -122,6 +123,7 @@ def _openai(wanted: _Wanted) -> Model:
         max_model_len=wanted.max_model_len,
         endpoint=wanted.endpoint,
         local=wanted.local,
+        logprobs=wanted.logprobs,
         hints=wanted.cache_hints,
     )
 

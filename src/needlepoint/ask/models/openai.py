@@ -20,12 +20,14 @@ from needlepoint.ask.models.address import Address
 from needlepoint.ask.models.answers import ROOM_BYTES, ROOM_BYTES_PER_TOKEN, Draft, EventStream, read_whole
 from needlepoint.ask.models.caching import Hints, cache_of, capabilities_of, key_options, marked, whole_options
 from needlepoint.ask.models.channel import BrokenError, Channel, Incoming, shown_target
+from needlepoint.ask.models.echo import Echo
 from needlepoint.ask.models.introduction import Introduction, introduce
 from needlepoint.ask.models.listed import Listed, other_names
+from needlepoint.ask.models.margins import margin_of
 from needlepoint.ask.models.overflow import find_overflow
 from needlepoint.ask.models.refusals import Refusal, RefusedError, bad_answer
 from needlepoint.errors import UsageError
-from needlepoint.types import Askable, Endpoint, Failure, Reply, Sampling, Times
+from needlepoint.types import Alternatives, Askable, Endpoint, Failure, Reply, Sampling, Times
 
 _ERROR_BYTES = 1 << 16
 _AFTER_DONE_S = 1.0
@@ -63,6 +65,7 @@ class OpenAIModel:
         max_model_len: int | None = None,
         endpoint: Endpoint | None = None,
         local: Callable[[], Endpoint] | None = None,
+        logprobs: bool = False,
         hints: Hints = "auto",
     ) -> None:
         self.name = name
@@ -89,6 +92,9 @@ class OpenAIModel:
         self._exact_tokens = False
         self._own_tokenizer: Any = None
         self._engine: object = None
+        self._logprobs = logprobs
+        self._echo: Echo | None = None
+        self._count: Callable[[str], int] | None = None
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r} at {self.address.shown!r})"
@@ -119,13 +125,33 @@ class OpenAIModel:
         if tokenizer.name.startswith("llama.cpp:") and tokenizer.adds_bos:
             self._bos = tuple(sorted(tokenizer.special_tokens, key=len, reverse=True))
         self._engine = found.endpoint.facts.get("engine")
-        return replace(
-            found.endpoint, cache=cache_of(self._engine, self._hints), capabilities=capabilities_of(self._engine)
-        )
+        capabilities = capabilities_of(self._engine)
+        if self._logprobs and found.endpoint.render is not None:
+            extra = {"add_special_tokens": False} if self._exact_tokens else {}
+            echo = Echo(self._channel, self.address.url(self._manner.base, "/completions"), self.name, extra)
+            if await echo.works():
+                self._echo, self._count = echo, tokenizer.count
+                capabilities |= {"logprob"}
+        return replace(found.endpoint, cache=cache_of(self._engine, self._hints), capabilities=capabilities)
 
     async def ask(self, prompts: Sequence[Askable], sampling: Sampling) -> AsyncGenerator[Reply]:
         for prompt in prompts:
-            yield await self._ask_one(prompt, sampling)
+            reply = await self._ask_one(prompt, sampling)
+            compared: Alternatives | None = getattr(prompt, "alternatives", None)
+            if compared is not None and reply.error is None and self._echo is not None:
+                scores = await self.logprob(prompt, (compared.gold, *compared.rivals), lead=compared.lead)
+                reply = replace(reply, margin=margin_of(compared, scores))
+            yield reply
+
+    async def logprob(
+        self, prompt: Askable, continuations: Sequence[str], *, lead: str = ""
+    ) -> list[tuple[float, ...] | None]:
+        """For each continuation, the log-probability of each of its tokens after prompt, lead and those before it."""
+        if self._echo is None or self._count is None:
+            raise UsageError(f"{self.name} tells no log-probabilities of given texts.")
+        before = self._unmarked(prompt.text()) + lead
+        n_lead = self._count(lead)
+        return [await self._echo.values(before, one, self._count(lead + one) - n_lead) for one in continuations]
 
     async def close(self) -> None:
         """End all connections, that of the server's tokenizer too."""
@@ -171,8 +197,7 @@ class OpenAIModel:
     def _body(self, prompt: Askable, sampling: Sampling, options: Mapping[str, Any], manner: _Manner) -> bytes:
         body: dict[str, Any] = {"model": self.name}
         if self._completions:
-            text = prompt.text()
-            body["prompt"] = next((text[len(bos) :] for bos in self._bos if text.startswith(bos)), text)
+            body["prompt"] = self._unmarked(prompt.text())
             if self._exact_tokens:
                 body["add_special_tokens"] = False
         else:
@@ -193,6 +218,10 @@ class OpenAIModel:
             raise UsageError("The prompt holds half of a surrogate pair, which is no character.") from None
         except (TypeError, ValueError) as error:
             raise UsageError(f"The generation settings are no JSON: {error}.") from None
+
+    def _unmarked(self, text: str) -> str:
+        """A rendered chat without the BOS that the server puts in front by itself."""
+        return next((text[len(bos) :] for bos in self._bos if text.startswith(bos)), text)
 
     async def _read(self, incoming: Incoming, max_tokens: int, options: Mapping[str, Any], started: float) -> Reply:
         room = ROOM_BYTES + ROOM_BYTES_PER_TOKEN * max(0, min(max_tokens, 1 << 20))
