@@ -13,8 +13,9 @@ import math
 import random
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import repeat
 
 from needlepoint.learn.adaptive import estimate, next_step
 from needlepoint.learn.design import ladder
@@ -150,40 +151,54 @@ def median(values: list[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2
 
 
+def measured(name: str, runs: int, at_once: int) -> tuple[Tally, float, float]:
+    """One truth, whole: the searches, and the grid's two errors."""
+    make = (TRUTHS | WORST)[name]
+    return tallied(make, runs, at_once), *grid_errors(make, runs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--runs", type=int, default=200, help="simulated searches of each truth")
     parser.add_argument("--at-once", type=int, default=8, help="trials of one step")
+    parser.add_argument("--processes", type=int, default=2, help="truths at a time")
     asked = parser.parse_args()
     runs, began = asked.runs, time.perf_counter()
-    assert all(longer == 2 * shorter for shorter, longer in pairwise(RUNGS))
+    print(f"{runs} searches of each truth, {asked.at_once} trials at once; {EACH} a rung: {GRID_TOKENS:,} tokens\n")
+    print("Tokens are shares of the grid's, errors in doublings.\n")
     print(
-        f"{runs} searches of each truth, {asked.at_once} trials at once; {EACH} trials a rung: {GRID_TOKENS:,} tokens\n"
+        "| truth | locating: tokens | trials | error | grid: curve fitted | grid: last rung | covered "
+        "| certifying: tokens | trials | certified in | median | false |"
     )
-    print("| truth | tokens, of the grid's | trials | error | grid: curve fitted | grid: last rung | covered |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    found = {}
-    for name, make in TRUTHS.items():
-        tally = found[name] = tallied(make, runs, asked.at_once)
-        plain, fitted = grid_errors(make, runs)
-        print(
-            f"| {name} | {tally.tokens / runs / GRID_TOKENS:.3f} | {tally.trials / runs:.0f} "
-            f"| {tally.error / runs:.2f} | {fitted:.2f} | {plain:.2f} | {tally.covered / runs:.3f} |"
-        )
-    shares = [tally.tokens / runs / GRID_TOKENS for tally in found.values()]
-    covered = sum(tally.covered for tally in found.values()) / runs / len(found)
-    print(f"\nMedian of the truths: {median(shares):.3f} of the grid's tokens. Covered overall: {covered:.3f}.\n")
-    print("| truth | certified in | median | tokens, of the grid's | trials | false certificates |")
-    print("|---|---:|---:|---:|---:|---:|")
-    found |= {name: tallied(make, runs, asked.at_once) for name, make in WORST.items()}
-    for name, tally in found.items():
-        passed = [length for length in tally.certified if length]
-        middle = f"{median([float(length) for length in passed]):,.0f}" if passed else "–"
-        print(
-            f"| {name} | {len(passed) / runs:.2f} | {middle} | {tally.certificate_tokens / runs / GRID_TOKENS:.2f} "
-            f"| {tally.certificate_trials / runs:.0f} | {tally.false / runs:.3f} |"
-        )
-    print(f"\n{time.perf_counter() - began:.0f} s in all.")
+    print("|---|" + "---:|" * 11)
+    names = [*TRUTHS, *WORST]
+    shares, covered = [], 0
+    with ProcessPoolExecutor(asked.processes) as pool:
+        rows = pool.map(measured, names, repeat(runs), repeat(asked.at_once))
+        for name, (tally, plain, fitted) in zip(names, rows, strict=True):
+            passed = [float(length) for length in tally.certified if length]
+            share = tally.tokens / runs / GRID_TOKENS
+            if name in TRUTHS:
+                shares.append(share)
+                covered += tally.covered
+            cells = (
+                name,
+                f"{share:.3f}",
+                f"{tally.trials / runs:.0f}",
+                f"{tally.error / runs:.2f}",
+                f"{fitted:.2f}",
+                f"{plain:.2f}",
+                f"{tally.covered / runs:.3f}",
+                f"{tally.certificate_tokens / runs / GRID_TOKENS:.2f}",
+                f"{tally.certificate_trials / runs:.0f}",
+                f"{len(passed) / runs:.1%}",
+                f"{median(passed):,.0f}" if passed else "–",
+                f"{tally.false / runs:.1%}",
+            )
+            print(f"| {' | '.join(cells)} |", flush=True)
+    overall = covered / runs / len(TRUTHS)
+    print(f"\nMedian of the {len(TRUTHS)} truths: {median(shares):.3f} of the tokens. Covered overall: {overall:.3f}.")
+    print(f"{time.perf_counter() - began:.0f} s in all.")
 
 
 if __name__ == "__main__":
