@@ -65,7 +65,7 @@ class Asking:
             self._config,
             prompts,
             self._ready.endpoint.cache,
-            self._ready.endpoint.facts,
+            self._ready.endpoint,
             is_open=self._is_open if self._folder.n_replies else None,
             on_prompt=None if self._check is None else self._check.sees,
         )
@@ -81,13 +81,9 @@ class Asking:
 
     @property
     def prefix(self) -> dict[str, int] | None:
-        """What was planned to be computed; None where not all is known, or not all was asked."""
-        total = Forecast()
-        for one in self._forecasts:
-            if one is None:
-                return None
-            total = total.plus(one)
-        return prefix_facts(total)
+        """What was planned to be computed; None where not all is known, not all was asked, or not in one go."""
+        only = self._forecasts[0] if len(self._forecasts) == 1 else None
+        return prefix_facts(only)
 
     def _jobs(self, turns: Turns) -> Iterator[Job]:
         for prompt, wave in turns:

@@ -6,17 +6,16 @@ meanwhile, and the texts of one haystack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any
 
 from .ask.files import FilePrompt
 from .config import TaskConfig
 from .plan.order import Forecast, Order, order
 from .plan.prompt import Prompt
-from .types import CacheKind, Segment
+from .types import CacheKind, Endpoint, Segment
 
 Asked = Prompt | FilePrompt
 _BLOCK = 16
@@ -64,14 +63,17 @@ class Turns:
         config: TaskConfig,
         prompts: Iterable[Asked],
         cache: CacheKind,
-        facts: Mapping[str, object] = MappingProxyType({}),
+        endpoint: Endpoint | None = None,
         **hooks: Any,
     ) -> Turns:
-        """The turns of a run with these settings, whose model has this cache; `facts` are what it told of itself."""
+        """The turns of a run with these settings. A model whose name says no more than what cache it may have, and one
+        that is not known to keep prefixes, is asked in the same order, but for nothing is waited."""
+        facts = {} if endpoint is None else endpoint.facts
+        sure = config.cache_tokens is not None or (endpoint is not None and "prefixes" in endpoint.capabilities)
         told, block = facts.get("cache_tokens"), facts.get("cache_block")
         return cls(
             prompts,
-            "none" if config.no_reuse else cache,
+            "none" if config.no_reuse else "slot" if cache == "radix" and not sure else cache,
             as_given=config.order == "as-given",
             capacity_tokens=config.cache_tokens or (told * 9 // 10 if isinstance(told, int) else None),  # answers, too
             block=block if isinstance(block, int) else 1,

@@ -106,7 +106,8 @@ class Endpoint:
     cache: CacheKind = "none"
     """What the model keeps of earlier prompts: decides the order in which prompts are asked."""
     capabilities: frozenset[str] = frozenset()
-    """What else the model can do. `uncached`: computes a prompt whole on request (`Sampling.reuse` False); `logprob`:
+    """What else the model can do. `uncached`: computes a prompt whole on request (`Sampling.reuse` False);
+    `prefixes`: is known to keep prefixes, not only likely to, so that waiting for them pays; `logprob`:
     tells log-probabilities of given continuations."""
     notes: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)

@@ -27,9 +27,11 @@ def cache_of(engine: object, hints: Hints = "auto") -> CacheKind:
     return "slot" if engine in _SLOTS else "radix"
 
 
-def capabilities_of(engine: object) -> frozenset[str]:
-    """`uncached` where a request can say that it shares nothing."""
-    return frozenset({"uncached"}) if whole_options(engine) else frozenset()
+def capabilities_of(engine: object, hints: Hints = "auto", root: str = "") -> frozenset[str]:
+    """`uncached` where a request can say that it shares nothing; `prefixes` where it is sure that prefixes are kept."""
+    uncached = {"uncached"} if whole_options(engine) else set()
+    kept = engine in (*_SALTED, "sglang") or hints == "key" or root.startswith(_OPENAI)
+    return frozenset(uncached | ({"prefixes"} if kept else set()))
 
 
 def vllm_cache(metrics: bytes) -> dict[str, object]:

@@ -125,7 +125,7 @@ class OpenAIModel:
         if tokenizer.name.startswith("llama.cpp:") and tokenizer.adds_bos:
             self._bos = tuple(sorted(tokenizer.special_tokens, key=len, reverse=True))
         self._engine = found.endpoint.facts.get("engine")
-        capabilities = capabilities_of(self._engine)
+        capabilities = capabilities_of(self._engine, self._hints, self.address.root)
         if self._logprobs and found.endpoint.render is not None:
             extra = {"add_special_tokens": False} if self._exact_tokens else {}
             echo = Echo(self._channel, self.address.url(self._manner.base, "/completions"), self.name, extra)
