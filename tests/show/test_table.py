@@ -147,7 +147,7 @@ def test_tokens_and_cost_are_said_where_known() -> None:
     more = {"tokens": tokens, "prefix": {"prefilled_tokens": 500_100}, "cost": 0.01234, "effective_length": 32_000}
     said = list(report_words(report(subset("english", {1_000: {"correct": 1}}), **more)))
     assert "Effective length: 32k" in said
-    read = "1M read, 500k of them from the server's cache (50.0%), 500k prefilled"
+    read = "1M read, 500k of them from a cache (50.0%), 500k prefilled"
     assert f"Tokens: {read}, 420 written, 20 of them reasoning" in said
     assert "Cost: 0.0123" in said
 

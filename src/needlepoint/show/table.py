@@ -221,7 +221,7 @@ def _tokens(report: Mapping[str, Any]) -> str:
     says = [f"{short_number(read)} read"] if read is not None else []
     if figures["cached"] is not None:
         share = f" ({percent(figures['cached'] / read)})" if read else ""
-        says.append(f"{short_number(figures['cached'])} of them from the server's cache{share}")
+        says.append(f"{short_number(figures['cached'])} of them from a cache{share}")
     if (prefilled := _number(prefix.get("prefilled_tokens"))) is not None:
         says.append(f"{short_number(prefilled)} prefilled")
     if figures["completion"] is not None:
