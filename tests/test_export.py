@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from needlepoint.errors import OutputError, UsageError
+from needlepoint.errors import CorpusError, OutputError, UsageError
 from needlepoint.export import Line, check_target, lines, sample, write
 from needlepoint.plan.grid import Grid
 from needlepoint.plan.prompt import Prompt
@@ -144,3 +146,25 @@ def test_statistics_add_up(plan: Plan) -> None:
     assert {key: said["total"][key] for key in said["subsets"][0] if key != "name"} == said["total"]
     assert sum(said["boundaries"].values()) == 8
     assert said["total"]["prompt_tokens"] == {"mean": 450, "min": 300, "max": 600, "std": 160.36}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    text=st.text(
+        alphabet=st.sampled_from('ab .\\"/\x00\x01\x08\x0b\x1b\t\n\r\x7f\x85é中\u2028😀'), min_size=1, max_size=400
+    ),
+    needle=st.sampled_from(["plain", 'a "quote"', "back\\slash", "tab\there", "中文“引号”😀"]),
+)
+def test_a_context_is_escaped_as_json_does_it(text: str, needle: str, endpoint_of, corpus_from) -> None:  # type: ignore[no-untyped-def]
+    corpus = corpus_from("One. " + text)
+    task = Task(grid=Grid(lengths=(400,), depths=(50,)), length_mode="evalscope", needles=(needle,), question='Q "?"')
+    plan = Plan(task, [corpus], endpoint_of("qwen3"))
+    try:
+        (line,) = lines(plan)
+    except CorpusError:  # no full stop of its own
+        return
+    row = json.loads(line.data)
+    assert row["metadata"]["context"] == line.prompt.context()
+    assert [message["content"] for message in row["input"]] == [m["content"] for m in line.prompt.messages()]
+    assert row["metadata"]["prompt_sha256"] == line.prompt.sha256
+    assert line.data == json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -10,11 +10,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Literal
 
 from .errors import OutputError, UsageError
 from .fields import user_path
+from .plan.haystack import Haystack
 from .plan.prompt import Prompt
 from .plan.task import Plan
 
@@ -22,9 +24,10 @@ Format = Literal["samples", "openai-batch"]
 BATCH_REQUESTS = 50_000
 BATCH_BYTES = 200_000_000
 _SCHEMA = 1
+_ESCAPES = {ord(char): json.dumps(char)[1:-1].encode() for char in ("\\", '"', *map(chr, range(32)))}
 
 
-def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> str:
+def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> bytes:
     """One prompt in the seed's sample shape; `metadata` holds the seed's three fields and the recipe.
 
     As JSON text at once: a context is large, and is escaped once for the three places where it counts.
@@ -32,9 +35,10 @@ def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> str:
     messages, context, digest = _escaped(prompt)
     corpus = prompt.corpus
     assert corpus is not None
-    inputs = ",".join(
-        f'{{"id":"{_short_id(f"{prompt.cell.subset}:{number}:{place}:{digest}")}","role":"{role}","content":{content}}}'
-        for place, (role, content) in enumerate(messages)
+    ids = [_short_id(f"{prompt.cell.subset}:{number}:{place}:{digest}") for place in range(len(messages))]
+    inputs = b",".join(
+        b'{"id":"%b","role":"%b","content":%b}' % (name.encode(), role.encode(), content)
+        for name, (role, content) in zip(ids, messages, strict=True)
     )
     recipe = {
         "context_length": prompt.cell.context_length,
@@ -76,20 +80,41 @@ def sample(prompt: Prompt, number: int, group: int, plan: Plan) -> str:
         },
         "prompt_sha256": digest,
     }
-    return (
-        f'{{"input":[{inputs}],"target":{_json(prompt.target)},"id":{number},"group_id":{group},'
-        f'"metadata":{{"context":"{context}",{_json(recipe)[1:]}}}'
-    )
+    about = f'"target":{_json(prompt.target)},"id":{number},"group_id":{group}'.encode()
+    rest = _json(recipe)[1:].encode()
+    return b'{"input":[%b],%b,"metadata":{"context":"%b",%b}' % (inputs, about, context, rest)
 
 
-def _escaped(prompt: Prompt) -> tuple[list[tuple[str, str]], str, str]:
+def _escaped(prompt: Prompt) -> tuple[list[tuple[str, bytes]], bytes, str]:
     """Role and JSON content of each message, the context as it stands inside a JSON string, and the prompt's hash."""
-    context = _json(prompt.context())[1:-1]
     around = prompt.frame
-    user = f'"{_json(around.user_before)[1:-1]}{context}{_json(around.user_after)[1:-1]}"'
-    messages = [("user", user)] if around.system is None else [("system", _json(around.system)), ("user", user)]
-    pairs = ",".join(f'["{role}",{content}]' for role, content in messages)
-    return messages, context, hashlib.sha256(f"[{pairs}]".encode()).hexdigest()
+    context = _inside_string(prompt.context_utf8(), _special_bytes(prompt))
+    before, after = (_json(text)[1:-1].encode() for text in (around.user_before, around.user_after))
+    user = b'"%b%b%b"' % (before, context, after)
+    messages = [("user", user)]
+    if around.system is not None:
+        messages.insert(0, ("system", _json(around.system).encode()))
+    pairs = b",".join(b'["%b",%b]' % (role.encode(), content) for role, content in messages)
+    return messages, context, hashlib.sha256(b"[%b]" % pairs).hexdigest()
+
+
+def _special_bytes(prompt: Prompt) -> bytes:
+    """Which bytes of a context JSON wants escaped: a backslash first, since the others' escapes begin with one."""
+    edits = "".join(edit.text for edit in prompt.edits).encode()
+    found = _special_bytes_of(prompt.haystack)
+    return bytes(byte for byte in _ESCAPES if byte in found or byte in edits)
+
+
+@lru_cache(maxsize=1)
+def _special_bytes_of(haystack: Haystack) -> bytes:
+    return bytes(byte for byte in _ESCAPES if byte in haystack.data)
+
+
+def _inside_string(data: bytes, special: bytes) -> bytes:
+    """UTF-8 as it stands inside a JSON string: what `json` gives, in a fifth of its time on a large text."""
+    for byte in special:
+        data = data.replace(bytes([byte]), _ESCAPES[byte])
+    return data
 
 
 def _json(value: object) -> str:
@@ -100,17 +125,17 @@ def _short_id(identity: str) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:8]
 
 
-def batch_request(prompt: Prompt, number: int, *, model: str) -> str:
+def batch_request(prompt: Prompt, number: int, *, model: str) -> bytes:
     """One line of a provider's batch file (OpenAI's format, which others take too)."""
     messages, _, digest = _escaped(prompt)
-    sent = ",".join(f'{{"role":"{role}","content":{content}}}' for role, content in messages)
+    sent = b",".join(b'{"role":"%b","content":%b}' % (role.encode(), content) for role, content in messages)
     limit = "" if prompt.max_tokens is None else f',"max_tokens":{prompt.max_tokens}'
     cell = prompt.cell
     place = f"{cell.subset}-{cell.context_length}-{_plain(cell.depth_percent)}-r{prompt.replicate}.{prompt.repeat}"
     text = prompt.corpus.sha256[:8] if prompt.corpus is not None else "text"
-    name = _json(f"{number}-{place}-{text}-{digest[:12]}")
-    body = f'{{"model":{_json(model)},"messages":[{sent}]{limit}}}'
-    return f'{{"custom_id":{name},"method":"POST","url":"/v1/chat/completions","body":{body}}}'
+    name = _json(f"{number}-{place}-{text}-{digest[:12]}").encode()
+    head = b'{"custom_id":%b,"method":"POST","url":"/v1/chat/completions"' % name
+    return b'%b,"body":{"model":%b,"messages":[%b]%b}}' % (head, _json(model).encode(), sent, limit.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +160,7 @@ def lines(plan: Plan, *, format_: Format = "samples", model: str | None = None) 
             record = batch_request(prompt, total, model=model or "")
         else:
             record = sample(prompt, number, group, plan)
-        yield Line(prompt, (record + "\n").encode())
+        yield Line(prompt, record + b"\n")
         number += 1
 
 

@@ -165,13 +165,17 @@ class Prompt:
 
     def context(self) -> str:
         """The haystack with its needles."""
+        return self.context_utf8().decode()
+
+    def context_utf8(self) -> bytes:
+        """The context as it is held: for those who write it, not read it."""
         parts: list[bytes] = []
         at = 0
         for edit in self.edits:
             parts.append(self.haystack.data[at : edit.start])
             parts.append(edit.text.encode())
             at = edit.start if edit.end is None else edit.end
-        return b"".join(parts).decode()
+        return b"".join(parts)
 
     def messages(self) -> list[Message]:
         """The chat messages, ready to be sent."""
