@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, ValidationError
 
 from .ask.policy import RunnerSettings
-from .ask.store import RunFolder
+from .ask.settings import RunSettings
+from .ask.store import RunFolder, settings_of
 from .config import mistake
 from .errors import UsageError
 from .evaluation import TaskResult
@@ -77,19 +78,18 @@ async def ascore_run(
     """
     config = config if isinstance(config, ScoreConfig) else ScoreConfig.of(config or {})
     path = user_path(str(run))
-    with RunFolder.open(path, for_writing=False) as folder:
-        _check_answers(folder)
-        seed = folder.settings.identity.get("seed", 0)
+    settings = settings_of(path)
+    _check_answers(settings, path)
+    seed = settings.identity.get("seed", 0)
     jury = config.judges(seed=seed if isinstance(seed, int) else 0)
     secrets = [] if jury is None else jury.secrets
     async with seated(jury, notify=notify, progress=progress, interrupts=interrupts) as judges:
         with RunFolder.open(path, for_writing=True, secrets=secrets) as folder:
             scorer, judged = RULES, None
-            if config.score_by != "judge":
-                score_by_rules(folder)
+            rows = score_by_rules(folder) if config.score_by != "judge" else None
             if judges is not None:
                 scorer, judged = await judges.judge(folder)
-            report = write_report(folder, scorer)
+            report = write_report(folder, scorer, rows=rows if scorer == RULES else None)
             files = draw(folder, report, notify=notify)
             return TaskResult(folder=folder.path, report=report, asked=0, judged=judged, files=files)
 
@@ -109,11 +109,11 @@ def score_run(run: str | Path, *, notify: Notify | None = None, **settings: Any)
         return pool.submit(lambda: asyncio.run(ascore_run(run, config, notify=notify))).result()
 
 
-def _check_answers(folder: RunFolder) -> None:
-    imported = folder.settings.imported
+def _check_answers(settings: RunSettings, path: Path) -> None:
+    imported = settings.imported
     if imported and not imported.get("has_answers"):
         raise UsageError(
-            f"{folder.path} was imported from {imported.get('tool', 'another tool')} without its answers, so there is "
+            f"{path} was imported from {imported.get('tool', 'another tool')} without its answers, so there is "
             "nothing to score. Its imported scores stand as they are."
         )
 

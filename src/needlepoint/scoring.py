@@ -62,32 +62,48 @@ def _unscored(trial: Trial, reply: Reply, scorer: str) -> Score:
     return Score(outcome="unjudged", score=None, reason=reason, span=None, scorer=scorer)
 
 
-def score_by_rules(folder: RunFolder) -> None:
-    """Bring the scoring of the rules up to date: what is new, and what today's rules see in another way."""
+def score_by_rules(folder: RunFolder) -> list[Row]:
+    """Bring the scoring of the rules up to date: what is new, and what today's rules see in another way.
+
+    Returns all of it, so that a report need not read it again.
+    """
+    rows = []
     for trial, reply, before in list(folder.scored(RULES)):
         score = rules.score(trial, reply)
         if score != before:
             folder.append_score(trial, reply, score)
+        rows.append((trial, reply, score))
+    return rows
 
 
 def write_report(
-    folder: RunFolder, scorer: str, facts: Mapping[str, Any] | None = None, *, bar: Bar | None = None
+    folder: RunFolder,
+    scorer: str,
+    facts: Mapping[str, Any] | None = None,
+    *,
+    bar: Bar | None = None,
+    rows: list[Row] | None = None,
 ) -> dict[str, Any]:
     """Make `report.json`, as `report_of` has it; returns it."""
-    report = report_of(folder, scorer, facts, bar=bar)
+    report = report_of(folder, scorer, facts, bar=bar, rows=rows)
     folder.write_text(REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     return report
 
 
 def report_of(
-    folder: RunFolder, scorer: str, facts: Mapping[str, Any] | None = None, *, bar: Bar | None = None
+    folder: RunFolder,
+    scorer: str,
+    facts: Mapping[str, Any] | None = None,
+    *,
+    bar: Bar | None = None,
+    rows: list[Row] | None = None,
 ) -> dict[str, Any]:
     """What `report.json` says, from what the folder holds, on the numbers of `scorer`.
 
     `facts` are those of the asking (`planned`, `stopped`, `cost`, ...), `bar` is that of the effective length; without
-    them the report that there is tells.
+    them the report that there is tells. `rows` are the scoring's, where they are at hand.
     """
-    rows = list(scored(folder, scorer))
+    rows = list(scored(folder, scorer)) if rows is None else rows
     before = folder.read_report()
     carried = {name: before.get(name) for name in _CARRIED if name in before} if facts is None else dict(facts)
     settings = folder.settings

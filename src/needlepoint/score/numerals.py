@@ -79,7 +79,7 @@ def _is_apart(text: str, start: int, end: int) -> bool:
     if before.isascii() and before.isalpha() and text[max(0, start - 2) : start] not in ("no", "nr"):
         return False
     if (
-        before in ("-:_" if is_long else "-/:_")
+        before in ("-_" if is_long else "-/:_")
         and earlier.isalnum()
         and earlier.isascii()
         and not (before == ":" and earlier.isalpha())

@@ -121,7 +121,7 @@ class DateValue:
         return next((Mention(one.start, one.end, "") for one in dates(said.text) if month in one.readings), None)
 
 
-_UUID = re.compile(r"(?<![0-9a-z])[0-9a-f]{8}(?:[-\s]?[0-9a-f]{4}){3}[-\s]?[0-9a-f]{12}(?![0-9a-z])")
+_UUID = re.compile(r"(?<![0-9a-z])[0-9a-f]{8}(?:[-\s]{0,2}[0-9a-f]{4}){3}[-\s]{0,2}[0-9a-f]{12}(?![0-9a-z])")
 
 
 @dataclass(frozen=True, slots=True)
