@@ -129,6 +129,8 @@ class Words:
         at = self.line.find(phrase)
         if at < 0:
             return []
+        if len(plain := _standing(self.folded, phrase[1:-1])) == self.line.count(phrase):
+            return plain
         places = places_of_words(self.folded)
         n_words = phrase.count(" ") - 1
         found = []
@@ -137,6 +139,18 @@ class Words:
             found.append((places[first][0], places[first + n_words - 1][1]))
             at = self.line.find(phrase, at + 1)
         return found
+
+
+def _standing(text: str, words: str) -> list[tuple[int, int]]:
+    """Where words stand letter by letter, as a whole: the quick way for what is quoted as it is."""
+    found = []
+    at = text.find(words)
+    while at >= 0:
+        end = at + len(words)
+        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            found.append((at, end))
+        at = text.find(words, end)
+    return found
 
 
 def line_of(folded: str) -> Words:

@@ -77,10 +77,12 @@ def _nothing_visible(reply: Reply) -> Score:
 
 def _one(fact: Fact, said: Said) -> Verdict:
     text = said.text
-    denials = denials_of_the_fact(text, fact.question)
-    found = find(fact, said, every=bool(denials))
+    found = find(fact, said)
     if not found.stated:
         return _not_stated(found, said)
+    denials = denials_of_the_fact(text, fact.question)
+    if denials:
+        found = find(fact, said, every=True)
     last = found.stated[-1]
     span = (last.start, last.end)
     if found.beside:

@@ -83,9 +83,15 @@ class Wording:
         return self._best(said, sentences(said.text)) if self._may_be_in(said) else None
 
     def _may_be_in(self, said: Said) -> bool:
-        text = said.text
-        strong = [item for item in self.items if item.weight >= _STRONG or item.kind == "stretch"]
-        return any(item.kind == "number" or any(form in text for form in item.forms) for item in strong)
+        for item in self.items:
+            if item.kind == "number" or (item.kind == "stretch" and any(form in said.text for form in item.forms)):
+                return True
+            if item.kind == "word" and item.weight >= _STRONG:
+                if any(f" {form} " in said.stems.line for form in item.forms):
+                    return True
+                if said.has_cjk and any(form in said.text for form in item.forms if not form.isascii()):
+                    return True
+        return False
 
     def _best(self, said: Said, spans: Sequence[tuple[int, int]]) -> Coverage | None:
         measure = self._of(said)
