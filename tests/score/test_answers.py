@@ -94,6 +94,17 @@ PIZZA = asked(
     Needle(text="Goat cheese is one of the three ingredients of a perfect pizza.", answers=("Goat cheese",)),
     question="What are the three ingredients of a perfect pizza?",
 )
+RECIPE = asked(
+    *(
+        Needle(text=text, answers=(text,))
+        for text in (
+            "Saffron is one of the three spices of a perfect winter soup.",
+            "Smoked paprika is one of the three spices of a perfect winter soup.",
+            "Cumin is one of the three spices of a perfect winter soup.",
+        )
+    ),
+    question="What are the three spices of a perfect winter soup?",
+)
 CAPITAL = asked(Needle(text="Ana met Luis in Paris.", answers=("Paris",)), question="In which city did Ana meet Luis?")
 
 
@@ -357,6 +368,8 @@ HEDGED = [
 ]
 NOT_FOUND = [
     (SEED, "The text does not mention San Francisco.", "not_found"),
+    (SEED, "The text does not mention a sandwich or Dolores Park.", "not_found"),
+    (BAKERY, "The text does not say when the bakery in Brenholt opens.", "not_found"),
     (
         SEED,
         "Unfortunately, the context doesn't provide any information about what to do in San Francisco.",
@@ -422,6 +435,10 @@ SEVERAL = [
     (PIZZA, "Figs, prosciutto, and goat cheese.", "correct"),
     (PIZZA, "The ingredients are figs and goat cheese.", "partial", 2 / 3),
     (PIZZA, "Tomato, basil, mozzarella", "wrong"),
+    (RECIPE, "Saffron, smoked paprika and cumin.", "correct"),
+    (RECIPE, "The three spices of a perfect winter soup are cumin and saffron.", "partial", 2 / 3),
+    (RECIPE, "The text does not name the three spices of a perfect winter soup.", "not_found"),
+    (RECIPE, "Salt, pepper and thyme.", "wrong"),
     (PIZZA, "1. Fig\n2. Prosciutto\n3. Goat's cheese", "correct"),
 ]
 OTHER_NEEDLE = [

@@ -15,7 +15,7 @@ from .sentences import Span, sentence
 _TELL = (
     "(?:mention|state|say|specif|provid|contain|includ|discuss|address|indicat|give|tell|reveal|answer|describ|list|"
     "identif|refer|offer|have|appear|find|found|cover|disclos|record|report|explain|suggest|know|talk|present|detail|"
-    "clear|available|determine|sure)"
+    "clear|available|determine|sure|name)"
 )
 _TELL_AT_ALL = (
     rf"(?:{_TELL}|locat|confirm|infer|giv|conclud|recommend|assess|draw|see|verif|speculat|respond|provid|answer)"
@@ -108,13 +108,13 @@ _ABOUT_IT = re.compile(
 )
 
 
-def denials_of_the_fact(text: str, question: str) -> list[Span]:
-    """Those of `denials_in` that are of what the folded `question` asks: "no other activities are mentioned" is not,
-    and neither is "but the text does not say who built it"."""
+def denials_of_the_fact(text: str, about: str) -> list[Span]:
+    """Those of `denials_in` that are of what folded question and answer are `about`: "no other activities are
+    mentioned" is not, and neither is "but the text does not say who built it"."""
     return [
         span
         for span in denials_in(text)
-        if _is_of_the_fact(_clause(text, *span), question)
+        if _is_of_the_fact(_clause(text, *span), about)
         and not _OF_THE_REST.search(text, max(0, span[0] - _BEFORE_MARK), span[0])
     ]
 
@@ -123,12 +123,12 @@ _PLAINLY = re.compile(r"(?:not|n't|unable to|able to)\b[^.]{0,24}\b(?:answer|det
 _ROOTS_OF_IT = 2
 
 
-def is_plain(text: str, span: Span, question: str) -> bool:
-    """Whether a denial names what the question asks, or says that there is no answer: no mere remark behind one."""
+def is_plain(text: str, span: Span, about: str) -> bool:
+    """Whether a denial names what was asked, or says that there is no answer: no mere remark behind one."""
     clause = _clause(text, *span)
     if _PLAINLY.match(clause) or not clause.isascii():
         return True
-    roots = {word[:_ROOT] for word in _ANY_WORD.findall(question)} - _LITTLE_ROOTS
+    roots = {word[:_ROOT] for word in _ANY_WORD.findall(about)} - _LITTLE_ROOTS
     return len(roots.intersection(word[:_ROOT] for word in _ANY_WORD.findall(clause))) >= min(_ROOTS_OF_IT, len(roots))
 
 
@@ -150,15 +150,15 @@ _LITTLE_ROOTS = {
 }
 
 
-def _is_of_the_fact(clause: str, question: str) -> bool:
+def _is_of_the_fact(clause: str, about: str) -> bool:
     if _OF_SOMETHING_ELSE.search(clause):
         return False
-    if any(match[0] not in question for match in _ASKING_WORD.finditer(clause)):
+    if any(match[0] not in about for match in _ASKING_WORD.finditer(clause)):
         return False
-    if not question or _ABOUT_IT.search(clause):
+    if not about or _ABOUT_IT.search(clause):
         return True
     words = _ANY_WORD.findall(clause)
-    return len(words) <= _FEW or any(word[:_ROOT] in question for word in words[1:])
+    return len(words) <= _FEW or any(word[:_ROOT] in about for word in words[1:])
 
 
 _FEW = 3

@@ -23,8 +23,8 @@ class Fact:
     value: Value | None
     wording: Wording | None
     known: frozenset[str]
-    question: str
-    """Folded."""
+    about: str
+    """Question and answer, folded: what a denial of this fact speaks of."""
 
 
 def facts_of(trial: Trial) -> tuple[Fact, ...]:
@@ -35,30 +35,33 @@ def facts_of(trial: Trial) -> tuple[Fact, ...]:
 def _facts(answers: tuple[str, ...], needles: tuple[Needle, ...], question: str) -> tuple[Fact, ...]:
     if not answers:
         answers = tuple(needle.text.strip() for needle in needles)
-    facts = [_fact(answer, needles, question, alone=len(answers) == 1) for answer in answers]
+    facts = [_fact(answer, needles, question) for answer in answers]
     return tuple(fact for fact in facts if fact is not None)
 
 
 _ASKS_A_NUMBER = re.compile(
     r"\bhow (?:many|much|old|long|tall|high|far|deep|wide|heavy)\b"
-    r"|\b(?:number|code|passcode|password|pin|id|year|price|cost|age|temperature|population|distance|score|percentage)\b|多少|几|密码|编号|号码|口令|哪一年|多长|多高|多远"
+    r"|\b(?:number|code|passcode|password|pin|id|year|price|cost|age|temperature|population|distance|score|"
+    r"percentage)s?\b|多少|几|密码|编号|号码|口令|哪一年|多长|多高|多远"
 )
 
 
-def _fact(answer: str, needles: Sequence[Needle], question: str, *, alone: bool) -> Fact | None:
+def _fact(answer: str, needles: Sequence[Needle], question: str) -> Fact | None:
     own = next((needle for needle in needles if answer in needle.answers or answer in needle.text), None)
     key = phrase_of(own.key) if own is not None and own.key is not None else ""
     asked = fold(question).text
+    about = f"{asked}\n{fold(answer).text}"
     value = value_of(answer, fold)
     if value is None:
         is_declared = own is None or answer.strip() != own.text.strip()
-        wording = wording_of(answer, question if alone else "", is_declared=is_declared)
+        others = [needle.text for needle in needles if needle is not own]  # what all of them say tells none apart
+        wording = wording_of(answer, "\n".join([question, *others]), is_declared=is_declared)
         if wording is None:
             return None
         if not is_declared and wording.number is not None and _ASKS_A_NUMBER.search(asked):
             value = wording.number
         else:
-            return Fact(answer, key, None, wording, frozenset(), asked)
+            return Fact(answer, key, None, wording, frozenset(), about)
     named = "\n".join([question, *(needle.text for needle in needles)])
     known = {one.value for one in value.others(Said(fold(named)))}
-    return Fact(answer, key, value, None, frozenset(known), asked)
+    return Fact(answer, key, value, None, frozenset(known), about)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..types import Outcome, Reply, Score, Trial
 from .denials import denials_in, denials_of_the_fact, is_plain, refusal
@@ -16,7 +17,7 @@ from .findings import Finding, find, retracted
 from .folding import fold
 from .outcomes import unmeasured
 from .reasoning import visible
-from .sentences import Span, in_quotes
+from .sentences import Span, in_quotes, sentence
 from .stance import asks, commits, hedge
 from .values import Mention, Said
 
@@ -80,14 +81,19 @@ def _one(fact: Fact, said: Said) -> Verdict:
     found = find(fact, said)
     if not found.stated:
         return _not_stated(found, said)
-    denials = denials_of_the_fact(text, fact.question)
+    denials = denials_of_the_fact(text, fact.about)
     if denials:
         found = find(fact, said, every=True)
+        live = tuple(one for one in found.stated if not _is_denied(one, text, fact.about))
+        if not live:
+            reason = "the answer names the fact only to say that the text does not tell it"
+            return "not_found", 0.0, reason, (found.stated[0].start, found.stated[0].end)
+        found = replace(found, stated=live)
     last = found.stated[-1]
     span = (last.start, last.end)
     if found.beside:
         return "wrong", 0.0, f"the answer lists {found.beside} other things beside the expected one", span
-    if (undone := _undone(found.stated, denials, text, fact.question)) is not None:
+    if (undone := _undone(found.stated, denials, text, fact.about)) is not None:
         return undone
     precision, told = _precision(1, 1, found.others)
     if precision < _LEAST_PRECISION:
@@ -116,11 +122,11 @@ _POINTED_AT = re.compile(
 _CLAUSE = re.compile(r"[,;.:!?\n]|\bbut\b|\bhowever\b")
 
 
-def _undone(stated: Sequence[Mention], denials: Sequence[Span], text: str, question: str) -> Verdict | None:
+def _undone(stated: Sequence[Mention], denials: Sequence[Span], text: str, about: str) -> Verdict | None:
     """The verdict where an answer names the fact and says that the text does not tell it; None where it answers."""
     denials = [one for one in denials if not any(each.start <= one[0] < each.end for each in stated)]
     if denials and stated[0].start < denials[0][0]:
-        denials = [one for one in denials if is_plain(text, one, question)]
+        denials = [one for one in denials if is_plain(text, one, about)]
     if not denials:
         return None
     (first, _), (begin, end) = denials[0], denials[-1]
@@ -131,8 +137,7 @@ def _undone(stated: Sequence[Mention], denials: Sequence[Span], text: str, quest
             return None
     last = stated[-1]
     for one, own in zip(stated, is_own, strict=True):
-        clause = _CLAUSE.split(text[max(0, one.start - _NEAR) : one.start])[-1]
-        if own and one.start >= first and not denials_in(clause):
+        if own and one.start >= first:
             reason = "the answer says that the text does not tell, and offers the fact all the same"
             return "partial", CONCEDED, reason, (one.start, one.end)
     where = "then" if last.start < begin else "but only as a mention, for it"
@@ -142,6 +147,12 @@ def _undone(stated: Sequence[Mention], denials: Sequence[Span], text: str, quest
         f"the answer names the fact, {where} says that the text does not tell",
         (last.start, last.end),
     )
+
+
+def _is_denied(one: Mention, text: str, about: str) -> bool:
+    """Whether a fact is named in the very clause that says that the text does not tell it."""
+    clause = _CLAUSE.split(text[max(0, one.start - _NEAR) : one.start])[-1]
+    return bool(denials_of_the_fact(clause, about))
 
 
 def _is_pointed_at(one: Mention, text: str, denials: Sequence[Span]) -> bool:
@@ -154,7 +165,7 @@ def _is_pointed_at(one: Mention, text: str, denials: Sequence[Span]) -> bool:
 
 def _not_stated(found: Finding, said: Said) -> Verdict:
     text = said.text
-    if found.share:
+    if found.share and found.part is not None and not denials_in(text[slice(*sentence(text, *found.part))]):
         return "partial", found.share, "the answer states a part of the expected fact", found.part
     if found.denied is not None:
         return "wrong", 0.0, "the answer names the expected value only to deny it, or takes it back", found.denied
