@@ -44,7 +44,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "tokens_prefilled": ("prefilled", "预填充"),
     "tokens_completion": ("answer", "回答"),
     "needle": ("Needle", "针"),
-    "needle_order": ("Needle, from the text's beginning", "针（按文中先后）"),
+    "needle_order": ("Needle, in text order", "针（按文中先后）"),
     "recall": ("Recall", "召回率"),
     "all_found": ("all needles found", "全部找到"),
     "mean_recall": ("mean recall", "平均召回"),
