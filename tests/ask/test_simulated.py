@@ -140,11 +140,12 @@ def test_the_answer_is_never_handed_over() -> None:
     assert "4827193" not in reply.text
 
 
-def test_of_several_facts_each_is_found_at_its_own_depth(endpoint: Endpoint, english: Corpus) -> None:
-    prompts = planned(endpoint, [english], needle_set="number", needle_count=3, grid=Grid.from_specs("4000", "20"))
+@pytest.mark.parametrize("count", [3, 4])
+def test_of_several_facts_each_is_found_at_its_own_depth(endpoint: Endpoint, english: Corpus, count: int) -> None:
+    prompts = planned(endpoint, [english], needle_set="number", needle_count=count, grid=Grid.from_specs("4000", "20"))
     for prompt in prompts:
         reading = read(prompt.messages())
-        assert len(reading.findings) == 3
+        assert len(reading.findings) == count
         found = sorted(one.depth for one in reading.findings)
         wanted = sorted(one.achieved_depth_percent / 100 for one in prompt.placements)
         assert found == pytest.approx(wanted, abs=0.03)

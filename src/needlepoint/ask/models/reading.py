@@ -25,6 +25,8 @@ _SHORT_LINE = 240
 _NEAR_TIE = 0.85
 _LEAST_SHARE = 0.34
 _LEAST_REST = 0.12
+_MOST_TOGETHER = 3
+"""So many things may be asked for before the best sentence can hold less of the question than `_LEAST_SHARE`."""
 
 _CJK = r"\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\U00020000-\U0003ffff"
 _TERM = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+(?:['’\-][^\W{_CJK}]+)*")
@@ -131,16 +133,16 @@ def find(question: str, text: str) -> Iterator[Finding]:
     if not sentences:
         return
     held = {span: {term for term in terms if has_term(folded, term, *span)} for span in sentences}
-    scores = {span: sum(map(weights.__getitem__, found)) for span, found in held.items()}
+    scores = {span: math.fsum(map(weights.__getitem__, found)) for span, found in held.items()}  # in any order
     ranked = sorted(scores, key=lambda span: (-scores[span], span))
     best = scores[ranked[0]]
-    if best < _LEAST_SHARE * sum(weights.values()):
-        return
     wanted = 1 + len(_LISTED.findall(question))
+    if best < _LEAST_SHARE * math.fsum(weights.values()) / max(1, wanted / _MOST_TOGETHER):
+        return
     chosen = [span for span in ranked if scores[span] >= _NEAR_TIE * best][:_MOST_SENTENCES]
     told = set().union(*(held[span] for span in chosen))
     while len(chosen) < min(wanted, len(ranked)):  # a question for several things: what does each sentence add?
-        rest = {span: sum(weights[term] for term in held[span] - told) for span in ranked if span not in chosen}
+        rest = {span: math.fsum(weights[term] for term in held[span] - told) for span in ranked if span not in chosen}
         span = max(rest, key=lambda span: (rest[span], -span[0]))
         if rest[span] < _LEAST_REST * best:
             break
