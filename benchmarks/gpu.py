@@ -280,11 +280,11 @@ def truth(args: argparse.Namespace) -> dict[str, Any]:
     grid = Grid.from_specs(lengths, "0,100" if args.small else "0:100:5")
 
     async def run() -> dict[str, Any]:
-        model = TransformersModel(args.gguf, dtype=args.dtype, device=args.device)
-        endpoint = await model.connect()
-        model.reserve(max(grid.lengths) + 24)
         found: dict[str, Any] = {}
         for layout in ("classic", "woven"):
+            model = TransformersModel(args.gguf, dtype=args.dtype, device=args.device)  # one that holds nothing yet
+            endpoint = await model.connect()
+            model.reserve(max(grid.lengths) + 24)
             prompts = list(Plan(Task(grid=grid, layout=layout), [corpus], endpoint))  # type: ignore[arg-type]
             for reuse in (True, False):
                 sampling = Sampling(max_tokens=24, reuse=reuse)
@@ -303,7 +303,7 @@ def truth(args: argparse.Namespace) -> dict[str, Any]:
             one, two = found[f"{layout}_reuse"], found[f"{layout}_whole"]
             one["at_bound"] = one["prefilled_tokens"] == bound
             one["as_whole"] = sum(map(str.__eq__, one.pop("texts"), two.pop("texts")))
-        await model.close()
+            await model.close()
         return found
 
     return asyncio.run(run())

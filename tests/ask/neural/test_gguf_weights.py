@@ -225,7 +225,7 @@ def test_smollm2_finds_the_needle_and_says_what_it_says_on_llama_cpp() -> None:
         model = create("smollm2", backend=backend, longest_tokens=512)
         try:
             prompts = list(Plan(task, [corpus], await model.connect()))
-            replies = [reply async for reply in model.ask(prompts, Sampling(max_tokens=16))]
+            replies = [reply async for reply in model.ask(prompts, Sampling(max_tokens=22))]
             return [reply.text for reply in replies], [prompt.token_ids() for prompt in prompts]
         finally:
             await model.close()

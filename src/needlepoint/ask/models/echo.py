@@ -91,14 +91,17 @@ def _entry(one: Any) -> tuple[str, float | None]:
 
 def _of_value(told: Sequence[tuple[str, float | None]], value: str, n_tokens: int | None) -> tuple[float, ...] | None:
     """Of a text's tokens those that its end, `value`, is made of."""
-    first, text = len(told), ""
-    while first and len(text) < len(value):
-        first -= 1
-        text = told[first][0].replace("Ġ", " ").replace("▁", " ") + text
-    if not text.endswith(value):
-        if value.isascii() or n_tokens is None:
+    if value.isascii():
+        first, text = len(told), ""
+        while first and len(text) < len(value):
+            first -= 1
+            text = told[first][0].replace("Ġ", " ").replace("▁", " ") + text
+        if not text.endswith(value):
             return None
-        first = len(told) - n_tokens  # characters in several tokens: their texts say nothing, their number does
+    elif n_tokens is None:
+        return None
+    else:  # characters in several tokens: servers show those as nothing or as U+FFFD, so their number has to tell
+        first = len(told) - n_tokens
     found = [number for _, number in told[max(first, 0) :]]
     if not found or any(not isinstance(number, int | float) for number in found):
         return None
