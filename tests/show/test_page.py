@@ -111,6 +111,19 @@ def test_what_an_imported_run_lacks_is_null() -> None:
     assert columns["raw"]["all"] == 7
 
 
+def test_where_a_users_files_lie_stays_with_the_user() -> None:
+    dataset = {"needle_haystack": {"local_path": "/home/someone/secret/texts/"}}
+    identity = {"corpus": ["mine=/home/someone/secret/book.txt", "sotu"], "prompts": "/home/someone/secret/p.jsonl"}
+    html = page_html([replace(a_page_run([]), settings={"identity": {**identity, "dataset_args": dataset}})])
+    assert "someone" not in html
+    lines = dict(data_of(html)["runs"][0]["settings"][0][1])
+    assert lines == {
+        "corpus": '["mine=book.txt", "sotu"]',
+        "prompts": "p.jsonl",
+        "dataset_args.needle_haystack.local_path": "texts",
+    }
+
+
 def test_an_empty_run_is_a_page_too() -> None:
     html = page_html([a_page_run([])])
     assert data_of(html)["runs"][0]["trials"]["n"] == 0

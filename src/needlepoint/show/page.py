@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +30,7 @@ from .visible import visible, visible_line
 from .words import in_order
 
 _SCRIPTS = ("dom", "runs", "map", "cards", "detail", "charts", "compare", "sections", "main")
+_PLACES = ("corpus", "prompts", "local_path", "dataset_dir")
 _LONGEST_SETTING = 600
 _UNSAFE = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -161,8 +163,19 @@ def _settings(run: PageRun) -> list[list[Any]]:
     return groups
 
 
+def _named(place: object) -> object:
+    """A text's or file's name without the folders before it: where it lies is nobody's business."""
+    if not isinstance(place, str):
+        return place
+    subset = found[0] if (found := re.match(r"[\w-]+=", place)) else ""
+    path = place.removeprefix(subset)
+    return subset + (re.split(r"[/\\]", path.rstrip("/\\"))[-1] or path)
+
+
 def _lines(part: Mapping[str, Any], before: str = "") -> Iterable[list[str]]:
     for key, value in part.items():
+        if key in _PLACES:
+            value = [_named(place) for place in value] if isinstance(value, list) else _named(value)
         if isinstance(value, Mapping) and value:
             yield from _lines(value, f"{before}{key}.")
         elif value is not None and value != {} and value != []:
