@@ -648,10 +648,82 @@ VARIED = [
         2 / 3,
     ),
 ]
+REALISTIC = [
+    (
+        NUMBER,
+        'Let me look for the survey number. The text says: "The windmill at Corvane has the survey number 4827193." '
+        "So the answer is 4827193.",
+        "correct",
+    ),
+    (
+        NUMBER,
+        "Let me scan the passage... I see the cinema in Gosmere (6150942) and the bakery (9308571), but "
+        "the question is about the windmill at Corvane, whose survey number is 4827193.\n\n**Answer: "
+        "4827193**",
+        "correct",
+    ),
+    (
+        NUMBER,
+        "I'm sorry, the text provided doesn't include the survey number of the windmill at Corvane. "
+        "However, it mentions that the number is 4827193.",
+        "correct",
+    ),
+    (NUMBER, "The survey number isn't given as such, though 4827193 appears next to the windmill's name.", "correct"),
+    (NUMBER, "No survey number is given for the windmill at Corvane.", "not_found"),
+    (NUMBER, "None.", "wrong"),
+    (NUMBER, "N/A", "wrong"),
+    (NUMBER, "Unknown", "not_found"),
+    (NUMBER, "The text is about a journey and never gives a survey number.", "not_found"),
+    (NUMBER, "There isn't any windmill at Corvane in the document.", "not_found"),
+    (NUMBER, "The provided text doesn't appear to contain that.", "not_found"),
+    (
+        SEED,
+        "The document does not contain any recommendations for San Francisco. It does contain essays by "
+        "Paul Graham about startups, where he says one should sit and work in the park.",
+        "not_found",
+    ),
+    (SEED, "Eat a sandwich and sit in Dolores Park on a sunny day. I'm not sure this is the best though.", "correct"),
+    (
+        SEED,
+        "I couldn't find any mention of San Francisco until near the end: the best thing to do there is "
+        "to eat a sandwich and sit in Dolores Park on a sunny day.",
+        "correct",
+    ),
+    (
+        SEED,
+        "Based on the text, there isn't a definitive best thing, but it suggests eating a sandwich and "
+        "sitting in Dolores Park on a sunny day.",
+        "correct",
+    ),
+    (SEED, "Sit in Dolores Park on a sunny day and eat", "partial", 0.5),
+    (SEED, "The best thing to do in San Francisco is eat a sandwich and sit in", "partial", 0.5),
+    (SEED, "Dolores Park", "partial", 0.5),
+    (SEED, "Der Text sagt: Man sollte ein Sandwich essen und an einem sonnigen Tag im Dolores Park sitzen.", "correct"),
+    (SEED, "Lo mejor es comer un sándwich y sentarse en Dolores Park en un día soleado.", "correct"),
+    (NUMBER_ZH, "对不起，文本中没有给出青岚磨坊的登记编号。", "not_found"),
+    (NUMBER_ZH, "很抱歉，我无法从文本中找到相关信息。", "not_found"),
+    (NUMBER_ZH, "青岚磨坊的登记编号为4827193，青石茶馆的登记编号为6150942。", "correct"),
+    (QINGDAO, "根据文本，在青岛最惬意的事是：挑一个晴朗的日子，坐在小鱼山公园的长椅上吃一个肉夹馍。", "correct"),
+    (QINGDAO, "吃肉夹馍", "partial", 0.5),
+    (QINGDAO, "最惬意的事是坐在小鱼山公园的长椅上。", "partial", 0.5),
+    (WORD, "Marlow Hesk's code name: amber falcon. (Another person, Ilse Varn, is called cobalt badger.)", "correct"),
+    (
+        DATE,
+        "The granary at Lornwick was completed on March 5, 1932, while the mill at Quern was completed "
+        "on 6 April 1947.",
+        "correct",
+    ),
+    (
+        UUID,
+        "The brass sextant's item identifier is 3f2b9c1e-7a4d-4e8b-9f60-5d1c2b3a4e5f. I verified it "
+        "against the database entry.",
+        "correct",
+    ),
+]
 CATEGORIES = {
     "right": RIGHT, "paraphrased": PARAPHRASED, "wrong": WRONG, "normalised": NORMALISED, "dumped": DUMPED,
     "corrected": CORRECTED, "hedged": HEDGED, "not found": NOT_FOUND, "refused": REFUSED, "several": SEVERAL,
-    "other needle": OTHER_NEEDLE, "shaped": SHAPED, "varied": VARIED,
+    "other needle": OTHER_NEEDLE, "shaped": SHAPED, "varied": VARIED, "realistic": REALISTIC,
 }  # fmt: skip
 ROWS = [
     pytest.param(trial, answer, outcome, value, id=f"{category} {number}")

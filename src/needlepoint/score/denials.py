@@ -22,7 +22,8 @@ _TELL_AT_ALL = (
 )
 _SOURCE = r"\b[^.\n]{0,40}\b(?:information|context|details?|text|passage|document|about|mention\w*|to do with)"
 _NOT = re.compile(
-    rf"(?:not|n't)\s+(?!only\b)(?:(?:\w+\s+){{0,3}}?{_TELL}\w*|(?:in|within|part of) (?:the|this)\b|enough{_SOURCE})"
+    rf"(?:not|n't|never)\s+(?!only\b)(?:(?:\w+\s+){{0,3}}?{_TELL}\w*|any\b|"
+    rf"(?:in|within|part of) (?:the|this)\b|enough{_SOURCE})"
 )
 _CAN_NOT = re.compile(
     rf"(?:not|n't|unable to|able to|impossible to|refrain from)\s+(?:\w+\s+){{0,3}}?{_TELL_AT_ALL}\w*"
@@ -30,12 +31,14 @@ _CAN_NOT = re.compile(
 _NO = re.compile(
     r"no\s+(?:\w+\s+){0,3}?(?:mention|information|reference|indication|answer|evidence|details?|statement|data|record|"
     r"clue|way to|such|idea)\b(?!,? (?:other|else))"
+    r"|no\s+(?:\w+\s+){1,4}?(?:is|are|was|were) (?:given|mentioned|stated|provided|specified|found|listed|named|told)\b"
 )
 _LITTLE = re.compile(rf"(?:nothing|nowhere|insufficient){_SOURCE}")
 _STATES = re.compile(r"(?:unknown|unclear|missing|absent|unrelated)\b")
 _MARKS = (
     ("not ", None),
     ("n't ", None),
+    ("never ", None),
     ("no ", _NO),
     ("unable to", _CAN_NOT),
     ("impossible to", _CAN_NOT),

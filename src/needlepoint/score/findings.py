@@ -17,6 +17,9 @@ _MANY_THINGS = 3
 _MOST_THINGS = 1_000
 _ASIDES = 2
 _EACH_END = 40
+_SUBJECT = 12
+_SUBJECT_ZH = 5
+_JOINT = re.compile(r"[,;()，；（）]|\b(?:while|whereas|but)\b")
 _OFFERED = re.compile(r"\b(?:or|could|also|might|maybe|perhaps|alternatively|possibly|either)\b|或|也可能|可能")
 
 
@@ -93,22 +96,32 @@ def last_word(text: str, stated: list[Mention], others: list[Mention]) -> tuple[
 
 
 def _without_asides(fact: Fact, said: Said, stated: Sequence[Mention], others: list[Mention]) -> list[Mention]:
-    """Without what is said of something else: the sentence of the value names the key, those of the others don't."""
+    """Without what is said of something else: the clause of the value names the key, those of the others don't."""
     if not others or not fact.key or len({one.value for one in others}) > _ASIDES:
         return others
     keys = said.words.find(fact.key)
     if not keys:
         return others
-    own = {sentence(said.text, one.start, one.end) for one in stated}
+    own = {_clause(said.text, one) for one in stated}
     if not any(begin <= key[0] and key[1] <= end for begin, end in own for key in keys):
         return others
     left = []
     for one in others:
-        begin, end = span = sentence(said.text, one.start, one.end)
+        begin, end = span = _clause(said.text, one)
         about_it = span in own or any(begin <= key[0] and key[1] <= end for key in keys)
-        if about_it or _OFFERED.search(said.text, begin, end) or end - begin < one.end - one.start + 12:
+        beside = said.text[begin : one.start] + said.text[one.end : end]
+        if about_it or _OFFERED.search(beside) or len(beside) < (_SUBJECT_ZH if said.has_cjk else _SUBJECT):
             left.append(one)
     return left
+
+
+def _clause(text: str, one: Mention) -> Span:
+    """The part of its sentence that a value stands in, between commas, brackets and conjunctions."""
+    begin, end = sentence(text, one.start, one.end)
+    for match in _JOINT.finditer(text, begin, one.start):
+        begin = match.end()
+    stop = _JOINT.search(text, one.end, end)
+    return begin, stop.start() if stop else end
 
 
 def retracted(text: str, one: Mention, candidates: Sequence[Mention]) -> bool:

@@ -110,7 +110,7 @@ def has_cjk(text: str) -> bool:
 def words_of(folded: str) -> list[str]:
     """The words of a folded text, each Chinese or Japanese character one; no punctuation, no apostrophes."""
     found: list[str] = (_WORD if folded.isascii() else _WORD_OR_CJK).findall(folded)
-    return [word.replace("'", "") for word in found] if "'" in folded else found
+    return [word.removesuffix("'s").replace("'", "") for word in found] if "'" in folded else found
 
 
 def places_of_words(folded: str) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from .findings import Finding, find, retracted
 from .folding import fold
 from .outcomes import unmeasured
 from .reasoning import visible
-from .sentences import Span, in_quotes, sentence
+from .sentences import Span, in_quotes
 from .stance import asks, commits, hedge
 from .values import Mention, Said
 
@@ -80,7 +80,7 @@ def _one(fact: Fact, said: Said) -> Verdict:
     text = said.text
     found = find(fact, said)
     if not found.stated:
-        return _not_stated(found, said)
+        return _not_stated(found, said, fact.about)
     denials = denials_of_the_fact(text, fact.about)
     if denials:
         found = find(fact, said, every=True)
@@ -163,13 +163,13 @@ def _is_pointed_at(one: Mention, text: str, denials: Sequence[Span]) -> bool:
     return _POINTED_AT.search(text[begin : one.start]) is not None
 
 
-def _not_stated(found: Finding, said: Said) -> Verdict:
+def _not_stated(found: Finding, said: Said, about: str) -> Verdict:
     text = said.text
-    if found.share and found.part is not None and not denials_in(text[slice(*sentence(text, *found.part))]):
+    denials = denials_in(text)
+    if found.share and not any(is_plain(text, one, about) for one in denials_of_the_fact(text, about)):
         return "partial", found.share, "the answer states a part of the expected fact", found.part
     if found.denied is not None:
         return "wrong", 0.0, "the answer names the expected value only to deny it, or takes it back", found.denied
-    denials = denials_in(text)
     if (refused := refusal(text)) is not None and not found.others:
         return "refused", 0.0, "the model declines to answer", refused
     if denials and not any(one.start > denials[-1][1] for one in found.others):
@@ -210,7 +210,7 @@ def _several(facts: Sequence[Fact], said: Said) -> Verdict:
         if parts:
             part = next(found.part for found in findings if found.share)
             return "partial", sum(parts) / len(facts), "the answer states a part of the expected facts", part
-        return _not_stated(Finding(others=tuple(others)), said)
+        return _not_stated(Finding(others=tuple(others)), said, facts[0].about)
     n = len(facts)
     value = (len(stated) + sum(found.share for found in findings if not found.stated)) / n
     span = (stated[0].start, stated[0].end)

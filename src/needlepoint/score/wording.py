@@ -285,6 +285,7 @@ _BREAK_ZH = re.compile(
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _BREAK_JA = re.compile(r"[、。「」『』！？\s,.!?()]|です|ます|でした|ました|である|は|が|を|の|に")
 _LONG_ZH = 5
+_STRONG_ZH = 3
 _SINGLE = 0.4
 _EACH = 0.5
 
@@ -297,17 +298,30 @@ def _chinese(answer: str, question: str, is_declared: bool) -> list[Item]:
     news = [one for one in stretches if one not in asked and not set(_pairs(one)) <= set(_pairs(asked))]
     if not is_declared and any(len(one) > 1 for one in news):
         stretches = news
-    return [item for one in stretches for item in _stretch(one)]
+    parts = _parts_zh(stretches) if is_declared else [0] * len(stretches)
+    return [item for one, part in zip(stretches, parts, strict=True) for item in _stretch(one, part)]
 
 
-def _stretch(one: str) -> list[Item]:
+def _parts_zh(stretches: Sequence[str]) -> list[int]:
+    """Each stretch of some length is a part; a single character belongs to the next one, two to the one before."""
+    strong = [place for place, one in enumerate(stretches) if len(one) >= _STRONG_ZH]
+    if not strong:
+        return [0] * len(stretches)
+    found = []
+    for place, one in enumerate(stretches):
+        before = sum(at <= place for at in strong) - 1
+        found.append(min(len(strong) - 1, before + 1) if len(one) == 1 else max(0, before))
+    return found
+
+
+def _stretch(one: str, part: int) -> list[Item]:
     number = number_of(one) if one.isdigit() or len(one) > 1 else None
     if number is not None:
-        return [Item(frozenset({number}), 3.0, 0, "number")]
+        return [Item(frozenset({number}), 3.0, part, "number")]
     if len(one) < _LONG_ZH:
-        return [Item(frozenset({one}), _SINGLE if len(one) == 1 else _EACH * len(one), 0, "stretch")]
+        return [Item(frozenset({one}), _SINGLE if len(one) == 1 else _EACH * len(one), part, "stretch")]
     pairs = _pairs(one)
-    return [Item(frozenset({pair}), _EACH * len(one) / len(pairs), 0, "stretch") for pair in pairs]
+    return [Item(frozenset({pair}), _EACH * len(one) / len(pairs), part, "stretch") for pair in pairs]
 
 
 def _pairs(text: str) -> list[str]:
