@@ -18,8 +18,10 @@ crash:  ## a run killed at 50 random moments, and 30 % of requests failing
 browser:  ## fails where a part is missing; NEEDLEPOINT_AXE names axe-core's axe.min.js
 	NEEDLEPOINT_BROWSER=required python -m pytest -m browser tests/browser
 
-bench:
-	python benchmarks/prompts.py
+bench:  ## figures of prompts; PEER=FOLDER sets EvalScope up there and compares with it
+	python benchmarks/startup.py
+	python benchmarks/prompts.py $(if $(PEER),--install $(PEER))
+	python benchmarks/exactness.py
 
 format:
 	ruff check --fix .
