@@ -111,7 +111,7 @@ def _special_bytes_of(haystack: Haystack) -> bytes:
 
 
 def _inside_string(data: bytes, special: bytes) -> bytes:
-    """UTF-8 as it stands inside a JSON string: what `json` gives, in a fifth of its time on a large text."""
+    """UTF-8 as it stands inside a JSON string: what `json` gives, faster on a large text."""
     for byte in special:
         data = data.replace(bytes([byte]), _ESCAPES[byte])
     return data
