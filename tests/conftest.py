@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from needlepoint.text import families, tokenizers
 from needlepoint.types import Corpus, Endpoint, Tokenizer
 
+settings.register_profile("no-clock", deadline=None)  # how long an example takes is no property of the code
+settings.load_profile("no-clock")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it, children too
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
