@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from .ask.models import is_weights_folder
 from .errors import FetchError, TokenizerError, did_you_mean
 from .fields import user_path
 from .text import chat, families, tokenizers
@@ -38,6 +39,8 @@ def connect(
     `chat_template` is a built-in format's name, a Jinja file, or `none`. With `needs_template`, a tokenizer whose chat
     template is unknown is an error, since lengths could not be counted as a server counts them.
     """
+    if name is None and model is not None and is_weights_folder(model):
+        name = model  # whatever it is called, its own files count
     if name is None and model is not None and families.find(model) is None and not _is_gguf(model):
         if notify is not None:
             notify(

@@ -10,7 +10,7 @@ from .ask.files import FilePrompt, PromptFile, read_prompts
 from .ask.settings import RunSettings
 from .ask.store import RunFolder
 from .config import TaskConfig
-from .connect import connect
+from .connect import connect, templated
 from .errors import FetchError, InputError, TokenizerError
 from .pipeline import gather
 from .plan.draws import Draws
@@ -88,7 +88,13 @@ def _candidates(prompts: Plan | PromptFile, trial: Trial) -> Iterator[Prompt | F
 def _planned(config: TaskConfig, settings: RunSettings, notify: Notify | None, progress: Progress | None) -> Endpoint:
     """The tokenizer and chat format that the run's prompts were counted with."""
     name, fingerprint = settings.tokenizer.get("name"), settings.tokenizer.get("fingerprint")
-    tried = [config.tokenizer_name, name, config.api_url]
+    if config.backend == "transformers":
+        from .ask.models.transformers import read_endpoint
+
+        own = templated(read_endpoint(config.model_name), config.chat_template, needs_template=False)
+        if own.tokenizer.fingerprint == fingerprint:
+            return own
+    tried = [config.tokenizer_name, name, config.api_url, config.model]
     for candidate in dict.fromkeys(one for one in tried if isinstance(one, str)):
         try:
             found = connect(

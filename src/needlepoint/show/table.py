@@ -206,11 +206,11 @@ def _margin(report: Mapping[str, Any]) -> str | None:
         says += f" ({interval[0]:,.2f} to {interval[1]:,.2f})"
     says += f", ahead in {percent(whole['ahead'])} of {whole['n']:,}"
     rows = [
-        (row["mean"], subset["name"], row["context_length"]) for subset in found["subsets"] for row in subset["lengths"]
+        (row["mean"], _name(subset), row["context_length"]) for subset in found["subsets"] for row in subset["lengths"]
     ]
     if len(rows) > 1:
         least, name, length = min(rows)
-        says += f"; least at {format_length(length)} of {one_line(_name(name))}: {least:,.2f}"
+        says += f"; least at {format_length(length)} of {one_line(name)}: {least:,.2f}"
     return says
 
 

@@ -19,6 +19,8 @@ from needlepoint.errors import FetchError, InputError, MissingExtra, UsageError
 from needlepoint.plan.alternatives import alternatives_of
 from needlepoint.plan.grid import Grid
 from needlepoint.plan.task import Plan, Task
+from needlepoint.reconstruct import prompt_of, rebuild
+from needlepoint.show.table import show_report
 from needlepoint.types import Model, Reply, Sampling, TellsLogprobs
 
 from ...conftest import english_prose, make_corpus
@@ -292,7 +294,9 @@ def test_a_prompts_alternatives_are_compared_beside_its_answer_and_cost_no_promp
     assert all(reply.margin is not None for reply in replies)
 
 
-def test_a_whole_run_measures_margins_by_length_and_depth(folder: Path, tmp_path: Path) -> None:
+def test_a_whole_run_measures_margins_by_length_and_depth(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = tmp_path / "text.txt"
     text.write_text(english_prose(400))
     settings: dict[str, Any] = {
@@ -320,6 +324,11 @@ def test_a_whole_run_measures_margins_by_length_and_depth(folder: Path, tmp_path
     assert "logprob_margin" in next(result.folder.glob("*.csv")).read_text(encoding="utf-8-sig").splitlines()[0]
     prefix = result.report["prefix"]  # the bound is of each text; the chat's first words are the same for all
     assert prefix["bound_tokens"] - 40 <= prefix["prefilled_tokens"] <= prefix["bound_tokens"]
+    show_report(result.report, heatmaps=False)
+    assert "Margin: the right value is" in capsys.readouterr().out
+    rebuilt = rebuild(result.folder)
+    for trial, _, _ in result.trials():
+        assert prompt_of(rebuilt, trial).sha256 == trial.prompt_sha256
     without = needlepoint.run_task(settings)
     assert without.report["margin"] is None
 

@@ -421,6 +421,11 @@ class TransformersModel:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
 
+def read_endpoint(name: str) -> Endpoint:
+    """What a model's own files say of tokens and chats, without its weights."""
+    return TransformersModel(name)._connect()
+
+
 def is_gguf(name: str) -> bool:
     """Whether a name means a GGUF: a file, or the embedded model."""
     return name == EMBEDDED or name.lower().endswith(".gguf")
