@@ -41,14 +41,13 @@ def keyed_facts(
     needles: list[Needle] = []
     while True:
         rng.shuffle(forms)
+        before = len(needles)
         for kind, form in forms:
             for _ in range(_TRIES):
                 needle = draw_one(kind, tongue, form, rng, occurs, needles)
                 if fits(needle.text):
+                    needles.append(needle)
+                    yield KeyedFact(needle=needle, question=question_of(tongue, form, [needle]))
                     break
-            else:
-                raise UsageError(
-                    "The needles of this layout are too long for the shortest context. Ask for longer ones."
-                )
-            needles.append(needle)
-            yield KeyedFact(needle=needle, question=question_of(tongue, form, [needle]))
+        if len(needles) == before:
+            raise UsageError("The needles of this layout are too long for the shortest context. Ask for longer ones.")

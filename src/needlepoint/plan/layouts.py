@@ -117,7 +117,11 @@ class Woven:
             lambda text: longest is None or count(" " + text) <= longest,
         )
         facts: list[KeyedFact] = list(islice(drawn, _SAMPLE))
-        longest = max(count(" " + fact.needle.text) for fact in facts)
+        sizes = [count(" " + fact.needle.text) for fact in facts]
+        longest = max(sizes)
+        if (bearable := woven.bearable(min(cell.context_length for cell in ground.cells))) < longest:
+            longest = max(bearable, min(sizes))  # a vocabulary that spells this language at length: take short facts
+            facts = [fact for fact, size in zip(facts, sizes, strict=True) if size <= longest]
         taken = sum(self._taken(fact) for fact in facts) // len(facts)
         rooms = {cell: max(1, cell.context_length - taken) for cell in ground.cells}
         found: dict[Cell, woven.Stream] = {}

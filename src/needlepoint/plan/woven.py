@@ -23,6 +23,7 @@ from .splice import Splicer
 MAX_NEEDLE_SHARE = 0.15
 _PLANNED_PART = 0.8
 """Of the tolerance, what planning uses: questions and needles are of unlike lengths, and cuts are not everywhere."""
+_FEW = 5
 _END_TOKENS = 12
 """A needle stands whole in a context only so far before its end: the text is cut at a word there."""
 
@@ -47,6 +48,11 @@ class Stream:
 def size_of(needle: Needle, splicer: Splicer) -> int:
     """Tokens that a needle adds to a text: with a space in front where its script has spaces."""
     return splicer.count(needle.text if needle.text[0] > "\u2e7f" else " " + needle.text)
+
+
+def bearable(shortest: int) -> int:
+    """The longest needle of which a few still fit into the shortest context: longer ones mean more streams."""
+    return round(shortest * MAX_NEEDLE_SHARE / _FEW)
 
 
 def sites(rooms: Mapping[Cell, int], needle_tokens: int) -> list[list[Site]]:
