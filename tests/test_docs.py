@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -85,6 +86,19 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_commands_in_the_pages_have_flags_that_exist() -> None:
+    found = 0
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for block in re.findall(r"```(?:bash|yaml)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for line in re.findall(r"^(?:- run: )?(needlepoint .+)$", block.replace("\\\n", " "), re.MULTILINE):
+                words = shlex.split(line, comments=True)
+                given = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
+                if words[1] != "assets":
+                    assert given <= flags_of(words[1]), (page.name, line)
+                    found += 1
+    assert found > 40
 
 
 def test_the_readme_marks_its_two_commands() -> None:
