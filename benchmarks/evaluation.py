@@ -52,6 +52,8 @@ REPLY = json.dumps(
         "usage": {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020},
     }
 ).encode()
+COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Both tools as pip installs them, modules compiled once: an editable install would compile its own at each start."""
 MODELS = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode()
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 ANSWER_BYTES, MODELS_BYTES = HEAD % len(REPLY) + REPLY, HEAD % len(MODELS) + MODELS
@@ -68,7 +70,7 @@ class Taken:
     @classmethod
     def by(cls, command: list[str]) -> Taken:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=COMPILED)
         assert process.stderr is not None
         says = process.stderr.read()
         _, status, used = os.wait4(process.pid, 0)

@@ -242,6 +242,21 @@ def test_the_loop_goes_on_while_the_engine_works(toy: Path) -> None:
     assert asyncio.run(beats()) >= 1
 
 
+def test_the_same_prompt_again_is_computed_whole(toy: Path) -> None:
+    async def ask() -> list[int | None]:
+        model = LlamaCppModel(toy, threads=1)
+        try:
+            words = Given("Hello, and once more: hello.")
+            replies = await collect(model.ask([words, words, Given("Hello, and no more."), words], SAMPLING))
+            return [reply.prefilled_tokens for reply in replies]
+        finally:
+            await model.close()
+
+    first, again, other, back = asyncio.run(ask())
+    assert first is not None and other is not None and back is not None
+    assert again == first and other < first and back < first
+
+
 def test_leaving_in_the_middle_of_an_answer_stops_the_engine(toy: Path) -> None:
     async def leave() -> tuple[float, float]:
         model = LlamaCppModel(toy, threads=1)

@@ -142,7 +142,13 @@ def test_whole_blocks_are_shared_and_the_last_one_is_computed() -> None:
     twice = [Told((Segment("hay", 64),)), Told((Segment("hay", 64),))]
     assert order(twice, "radix", block=16).forecast.planned_tokens == 64 + 16
     assert order(twice, "radix").forecast.planned_tokens == 64 + 1
-    assert order(twice, "slot").forecast.planned_tokens == 64 + 1
+
+
+def test_one_slot_computes_the_same_prompt_whole_again() -> None:
+    twice = [Told((Segment("hay", 64),)), Told((Segment("hay", 64),))]
+    longer = Told((Segment("hay", 80),))
+    assert order(twice, "slot").forecast.planned_tokens == 64 + 64
+    assert order([*twice, longer], "slot").forecast.planned_tokens == 64 + 64 + 16
 
 
 def test_forecasts_of_two_texts_share_only_the_head() -> None:

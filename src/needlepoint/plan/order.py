@@ -113,9 +113,7 @@ def forecast(
     planned = naive
     if cache == "slot":
         asked = [item for wave in waves for item in wave]
-        planned -= sum(
-            min(_common(trie.leaves[one], trie.leaves[other]), lengths[other] - 1) for one, other in pairwise(asked)
-        )
+        planned -= sum(_found(trie.leaves[one], trie.leaves[other]) for one, other in pairwise(asked))
     elif cache == "radix":
         planned -= sum(
             min(found - found % block, _last_block(lengths[item], block)) for item, found in _kept(trie, waves)
@@ -129,6 +127,13 @@ def forecast(
         naive_attention=sum(map(pairs, lengths)),
         bound_attention=trie.attention,
     )
+
+
+def _found(before: Node, now: Node) -> int:
+    """Tokens of a prompt that a slot holds from the one before. The same prompt again is computed whole: its last token
+    alone would be rounded in another way."""
+    common = _common(before, now)
+    return 0 if common == before.end == now.end else min(common, now.end - 1)
 
 
 def _last_block(length: int, block: int) -> int:

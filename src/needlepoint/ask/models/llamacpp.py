@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from array import array
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
@@ -85,6 +86,9 @@ def gguf_endpoint(engine: Engine, header: GgufHeader, *, name: str | None = None
 class LlamaCppModel:
     """A GGUF model in this process, asked in one slot: prompts that follow each other share their prefix.
 
+    The same prompt again is computed whole: from its last token alone the engine would round in another way, and might
+    answer otherwise.
+
     `path` is a file, or `smollm2` for the embedded model, which is fetched by `connect`. Belongs to one event loop.
     `n_ctx` bounds the context, and the memory that it takes; without it `reserve` says what the run needs, and without
     that the engine is started anew, larger, when a prompt needs it. `template_options` are what servers call
@@ -120,6 +124,7 @@ class LlamaCppModel:
         self._opens_thought = False
         self._engine: Engine | None = None
         self._client: httpx2.AsyncClient | None = None
+        self._held: array[int] | None = None  # the last prompt's tokens, which the slot may hold
         self._turn = asyncio.Lock()
         self._asking: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -214,7 +219,9 @@ class LlamaCppModel:
             if (error := self._too_long(len(ids))) is not None:
                 return Reply(error=error)
             client = await self._ready(len(ids) + max_tokens)
-            body = body_of(ids, max_tokens, options, reuse=reuse)
+            tokens = array("I", ids)
+            body = body_of(ids, max_tokens, options, reuse=reuse and tokens != self._held)
+            self._held = tokens
             del ids
             response = await client.post("/completion", json=body)
             answer = response.json()
