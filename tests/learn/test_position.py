@@ -99,6 +99,21 @@ def test_partial_scores_are_compared_by_the_variance_of_dealing_out() -> None:
     assert test.p_value == pytest.approx(0.5 * math.erfc(-z / math.sqrt(2)))
 
 
+def test_a_text_with_one_row_does_not_outweigh_one_with_many() -> None:
+    many = [(0, 1_000 * (i + 1), "1100011" if i % 2 else "1101111") for i in range(12)]
+    test = position_test(cells(*many, (1, 1_000, "0011111")))
+    assert test is not None and test.over == "trials" and test.texts == 2
+    assert test.p_value < 0.001 and test.interval[1] < 0
+    assert test.difference == pytest.approx((12 * -2 / 3 + 1 / 2) / 13)
+
+
+def test_scores_in_between_leave_a_narrower_interval_than_right_and_wrong() -> None:
+    halves = position_test(cells((0, 1_000, "......."), (0, 2_000, ".......")))
+    marks = position_test(cells((0, 1_000, "1010101"), (0, 2_000, "0101010")))
+    assert halves is not None and marks is not None
+    assert halves.interval[1] - halves.interval[0] < marks.interval[1] - marks.interval[0]
+
+
 def test_many_texts_are_compared_by_students_t() -> None:
     dice = random.Random("many")
     rows = [(text, 1_000, "".join(dice.choice("1110") for _ in DEPTHS)) for text in range(20)]

@@ -2,7 +2,8 @@
 
 The middle is every depth above 25 % and below 75 %, the edges are the rest. They are compared within one text and
 length, so that neither a hard text nor a long context passes for a position: each such row has a difference, the mean
-of its middle cells less that of its edge cells. A text's difference is the mean of its rows' differences.
+of its middle cells less that of its edge cells. A text's difference is the mean of its rows' differences; where few texts are
+pooled, a row counts by the cells that it has on both sides.
 
 With five texts or more the p value speaks of other texts: under no effect each text's difference could as well have the
 other sign (sign flips, all of them up to 14 texts; Student's t above). With fewer it speaks of these texts: under no
@@ -74,12 +75,16 @@ def position_test(cells: Mapping[Place, Tally], *, level: float = LEVEL) -> Posi
         return None
     texts = sorted({row.cluster for row in rows}, key=repr)
     own = {text: [row for row in rows if row.cluster == text] for text in texts} if len(texts) > 1 else {texts[0]: rows}
-    middle = _mean([_mean([row.middle for row in some]) for some in own.values()])
-    edges = _mean([_mean([row.edges for row in some]) for some in own.values()])
-    differences = [_mean([row.middle - row.edges for row in some]) for some in own.values()]
-    difference = middle - edges
     over: Over = "texts" if len(texts) >= _FEWEST_TEXTS else "trials"
-    error = _chance_error(rows)
+    differences = [_mean([row.middle - row.edges for row in some]) for some in own.values()]
+    if over == "texts":
+        weights = [1 / len(own[row.cluster]) for row in rows]
+    else:
+        weights = [row.weight for row in rows]
+    middle = _weighted([row.middle for row in rows], weights)
+    edges = _weighted([row.edges for row in rows], weights)
+    difference = middle - edges
+    error = _chance_error(rows, weights)
     if over == "texts":
         p_value = _sign_flips(differences)
         error = max(error, _standard_error(differences))
@@ -117,6 +122,11 @@ class _Row:
     @property
     def edges(self) -> float:
         return _mean(self.outers)
+
+    @property
+    def weight(self) -> float:
+        """What the row tells of a difference: that of Mantel and Haenszel, as in the sum that is dealt out again."""
+        return len(self.middles) * len(self.outers) / (len(self.middles) + len(self.outers))
 
 
 def _rows(cells: Mapping[Place, Tally]) -> list[_Row]:
@@ -194,19 +204,20 @@ def _standard_error(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1) / len(values))
 
 
-def _chance_error(rows: Sequence[_Row]) -> float:
-    """What the luck of right and wrong alone leaves open, length by length; never 0, since shares of few trials are
-    drawn to one half."""
+def _chance_error(rows: Sequence[_Row], weights: Sequence[float]) -> float:
+    """What luck within a length alone leaves open; never 0, since half a right and half a wrong answer are added to the
+    scores of each group. Of right and wrong that gives p (1 - p); scores in between spread less, and count so."""
     groups: dict[tuple[int, bool], list[float]] = {}
-    weights: dict[int, int] = {}
-    for row in rows:
+    shares: dict[int, float] = {}
+    for row, weight in zip(rows, weights, strict=True):
         groups.setdefault((row.length, True), []).extend(row.middles)
         groups.setdefault((row.length, False), []).extend(row.outers)
-        weights[row.length] = weights.get(row.length, 0) + 1
+        shares[row.length] = shares.get(row.length, 0.0) + weight / math.fsum(weights)
     variance = 0.0
     for (length, _), scores in groups.items():
         drawn = (math.fsum(scores) + 0.5) / (len(scores) + 1)
-        variance += (weights[length] / len(rows)) ** 2 * drawn * (1 - drawn) / len(scores)
+        spread = (math.fsum(score * score for score in scores) + 0.5) / (len(scores) + 1) - drawn * drawn
+        variance += shares[length] ** 2 * spread / len(scores)
     return math.sqrt(variance)
 
 
@@ -223,6 +234,10 @@ def _verdict(middle: float, edges: float, interval: tuple[float, float], p_value
             f"Nothing differs{where}: {figures}; a middle up to {-interval[0] * 100:.1f} points worse is not ruled out."
         )
     return f"No sign that the middle is worse than the edges{where}: {found}, {chance}."
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    return math.fsum(map(math.prod, zip(values, weights, strict=True))) / math.fsum(weights)
 
 
 def _mean(values: Sequence[float]) -> float:
