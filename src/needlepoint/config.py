@@ -49,7 +49,7 @@ from .types import Layout, LengthMode, Sampling
 
 EMBEDDED = "smollm2"
 _MOST_SHOWN = 20
-SMALL_LENGTHS, SMALL_DEPTHS = "500,1k,2k", "0:100:5"
+SMALL_LENGTHS, SMALL_DEPTHS = "1k,2k,3k", "0:100:5"
 DATASETS = ("needle_haystack",)
 SUBSETS = ("english", "chinese")
 _SEED_GRID = tuple(f"context_lengths_{name}" for name in ("min", "max", "num_intervals")) + tuple(
