@@ -2,8 +2,8 @@
 
 The middle is every depth above 25 % and below 75 %, the edges are the rest. They are compared within one text and
 length, so that neither a hard text nor a long context passes for a position: each such row has a difference, the mean
-of its middle cells less that of its edge cells. A text's difference is the mean of its rows' differences; where few texts are
-pooled, a row counts by the cells that it has on both sides.
+of its middle cells less that of its edge cells. A text's difference is the mean of its rows' differences; where few
+texts are pooled, a row counts by the cells that it has on both sides.
 
 With five texts or more the p value speaks of other texts: under no effect each text's difference could as well have the
 other sign (sign flips, all of them up to 14 texts; Student's t above). With fewer it speaks of these texts: under no
