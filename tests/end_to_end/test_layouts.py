@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 import needlepoint
 from needlepoint.ask.models.caching import sglang_cache, vllm_cache
-from needlepoint.cli import main
 from needlepoint.connect import connect
 
 from .loopback import serving
@@ -24,21 +22,6 @@ def corpus(prose: dict[str, Callable[..., str]], tmp_path_factory: pytest.TempPa
     path = tmp_path_factory.mktemp("text") / "prose.txt"
     path.write_text(prose["en"](4_000), encoding="utf-8")
     return f"english={path}"
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """Run the command in this process: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*argv: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["needlepoint", *argv])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return command
 
 
 def report_in(folder: Path) -> dict[str, Any]:
