@@ -178,7 +178,12 @@ class Progress:
     def _flying(self) -> list[str]:
         if not self.in_flight:
             return []
-        return [f"{self.in_flight:,} in flight" + (f" of {self._concurrency:,}" if self._concurrency else "")]
+        most = self._concurrency
+        if most is None:
+            return [f"{self.in_flight:,} in flight"]
+        if self.in_flight > most:  # a local engine takes many at once, and asks them in turn
+            return [f"{self.in_flight:,} in hand"]
+        return [f"{self.in_flight:,} in flight of {most:,}"]
 
     def _rest(self, now: float) -> list[str]:
         left = self.left_s(now)
