@@ -176,8 +176,21 @@ def compare(
     if len(made) > 1:
         adjusted = holm([1.0 if found.whole is None else found.whole.p_value for found in made])
         made = [replace(found, p_adjusted=p) for found, p in zip(made, adjusted, strict=True)]
+        made = _with_margins_adjusted(made)
     gate = None if worse is None else Gate(fail_if_worse=worse, max_lost=lost or 0.0)
     return CompareResult(runs=runs, comparisons=tuple(made), gate=gate)
+
+
+def _with_margins_adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same with Holm's p values of their margins, among those that have some."""
+    changes = [found.logprob_margin for found in comparisons if found.logprob_margin is not None]
+    adjusted = iter(holm([change.whole.p_value for change in changes]))
+    return [
+        found
+        if found.logprob_margin is None
+        else replace(found, logprob_margin=replace(found.logprob_margin, p_adjusted=next(adjusted)))
+        for found in comparisons
+    ]
 
 
 def notable_cells(one: Path, other: Path) -> NotableCells:
@@ -384,6 +397,9 @@ def _pair_notes(one: Run, other: Run, pairing: Pairing) -> Iterator[str]:
             f"The prompts of {pairing.unproven:,} pairs are not known, since results were imported: they are paired by "
             "subset, length, depth and number."
         )
+    seeds = [run.settings.identity.get("seed", 0) for run in (one, other)]
+    if seeds[0] != seeds[1] and any(pair.one[1].margin and pair.other[1].margin for pair in pairing.pairs):
+        yield f"Their seeds differ ({seeds[0]} and {seeds[1]}), and so may the wrong values that margins are against."
     if pairing.only_other:
         yield f"{len(pairing.only_other):,} trials of {other.name} were not asked in {one.name}, and are left out."
 

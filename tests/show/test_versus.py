@@ -16,9 +16,9 @@ from needlepoint.learn.gate import Gate
 from needlepoint.learn.pairing import pair_rows
 from needlepoint.show.junit import junit_xml
 from needlepoint.show.pull_request import comparison_markdown
-from needlepoint.show.verdict import points, verdict
+from needlepoint.show.verdict import nats, points, verdict
 from needlepoint.show.versus import show_comparisons
-from needlepoint.types import Needle, Reply, Score, Trial
+from needlepoint.types import Margin, Needle, Reply, Score, Trial
 
 HOSTILE = "| a | <script>alert(1)</script> [x](http://e.x) @you #1 `c` **b**\n\n# head\x00\x1b[31m\ud800\ufffe ]]>"
 TRIAL = Trial(
@@ -39,6 +39,19 @@ def a_comparison(bad: int = 12, *, answer: str = "no idea", names: tuple[str, st
         one.append((trial, Reply(text="It is 4711."), right))
         other.append((trial, Reply(text=answer), wrong) if number < bad else (trial, Reply(text="4711"), right))
     return compare_pairs(pair_rows(one, other), names=names, scorer="rules", margin=0.02, notes=["mind this"])
+
+
+def with_margins(fell: float) -> Comparison:
+    """Every answer right in both runs, margins lower by about so much in the second."""
+    sides: list[list[tuple[Trial, Reply, Score]]] = [[], []]
+    right = Score(outcome="correct", score=1.0, reason="", span=None, scorer="rules")
+    for number in range(100):
+        place = {"context_length": 1_000 * (1 + number // 50), "depth_percent": float(number % 50)}
+        trial = replace(TRIAL, **place, prompt_sha256=str(number))
+        for side, gold in enumerate((-1.0, -1.0 - fell - number % 7 / 100)):
+            margin = Margin(gold=gold, wrong=-4.0, rival="4712", tokens=2)
+            sides[side].append((trial, Reply(text="4711", margin=margin), right))
+    return compare_pairs(pair_rows(*sides), names=("a", "b"), scorer="rules")
 
 
 def printed(found: Comparison, gate: Gate | None = None, *, encoding: str = "utf-8") -> str:
@@ -73,6 +86,33 @@ def test_no_change_is_said_without_claiming_that_there_is_none() -> None:
     found = a_comparison(0)
     assert verdict(found).startswith("No sign of a change: 100% → 100%, 0.0 points")
     assert "PASSED" in printed(found, Gate(fail_if_worse=0.0))
+
+
+def test_margins_are_told_in_the_terminal_in_markdown_and_in_junit() -> None:
+    found = with_margins(0.5)
+    says = "Margins fell: 3.00 → 2.47, −0.53 nats (95%: −0.53 to −0.53), p < 0.001, by Student's t of questions; "
+    says += "the right value fell behind in 0, came ahead in 0 of 100 questions."
+    out, text = printed(found), comparison_markdown([(found, ())])
+    assert says in out.replace("\n", " ") and says in text.replace("\\", "")
+    assert re.search(r"^Margins, in nats  Questions +A +B  Change ", out, re.MULTILINE)
+    assert re.search(r"^  2k +50 +3\.00 +2\.47 +−0\.53 .*<0\.001\*", out, re.MULTILINE)
+    assert "| margins | questions | A | B | nats |" in text and "| **−0.53** |" in text
+    root = Xml.fromstring(junit_xml([(found, ())]).encode())
+    numbers = {one.get("name"): one.get("value") for one in root.iter("property")}
+    assert numbers["margin_questions"] == "100" and float(numbers["margin_difference_nats"] or 0) == pytest.approx(
+        -0.5295
+    )
+    assert says in (root.findtext("testsuite/system-out") or "")
+
+
+def test_margins_that_did_not_move_are_said_so_and_absent_ones_not_at_all() -> None:
+    out = printed(with_margins(-0.03))
+    assert "No sign that margins moved: 3.00 → 3.00, " in out
+    assert "argin" not in printed(a_comparison()) + comparison_markdown([(a_comparison(), ())])
+
+
+def test_nats_have_a_sign_and_digits_enough() -> None:
+    assert [nats(one) for one in (0.3149, -2.0, 0.0021, -0.00001, 0.0)] == ["+0.31", "−2.00", "+0.0021", "0.00", "0.00"]
 
 
 def test_points_have_a_sign_and_never_a_negative_zero() -> None:

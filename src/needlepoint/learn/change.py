@@ -131,10 +131,55 @@ _SHARES = ("drop", "churn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarginChange:
+    """By how much margins moved, in nats, over the questions of which both runs have one.
+
+    Parts are as those of accuracy, in nats; `lost` counts margins that fell from above 0 to 0 or below, `gained` those
+    that rose from there. A place with one question only has no spread, and so no part.
+    """
+
+    parts: Parts
+    whole: Part
+    p_adjusted: float | None = None
+
+    @property
+    def difference(self) -> float:
+        """The mean margin of the other run less that of the first."""
+        return self.whole.difference
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.whole.interval
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided; adjusted where several runs are compared with the first."""
+        return self.whole.p_value if self.p_adjusted is None else self.p_adjusted
+
+    @property
+    def is_worse(self) -> bool:
+        """By more than chance."""
+        return self.difference < 0 and self.p_value < ALPHA
+
+    @property
+    def is_better(self) -> bool:
+        return self.difference > 0 and self.p_value < ALPHA
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "unit": "nats",
+            "overall": self.whole.json(),
+            "p_adjusted": None if self.p_adjusted is None else short(self.p_adjusted),
+            **_parts_json(self.parts),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """The run `other` against the run `one`. `parts.whole` is None where no question was measured by both.
 
     `texts` counts the texts that both read. `p_adjusted` is Holm's, where several runs are compared with the first.
+    `logprob_margin` is there where both runs measured margins (`--metric logprob`).
     """
 
     one: str
@@ -147,6 +192,7 @@ class Comparison:
     flips: tuple[Flip, ...] = field(default=(), repr=False)
     equivalence: Equivalence | None = None
     sight: Sight | None = None
+    logprob_margin: MarginChange | None = None
     p_adjusted: float | None = None
     notes: tuple[str, ...] = ()
 
@@ -196,7 +242,6 @@ class Comparison:
         return [(where.context_length or 0, where.depth_percent or 0.0) for where in found]
 
     def json(self) -> dict[str, Any]:
-        parts = {name: [part.json() for part in getattr(self.parts, name)] for name in _KINDS}
         return {
             "one": self.one,
             "other": self.other,
@@ -209,10 +254,15 @@ class Comparison:
             "coverage": self.coverage.json(),
             "equivalence": None if self.equivalence is None else self.equivalence.json(),
             "sight": None if self.sight is None else self.sight.json(),
-            **parts,
+            "logprob_margin": None if self.logprob_margin is None else self.logprob_margin.json(),
+            **_parts_json(self.parts),
             "flips": [asdict(flip) for flip in self.flips],
             "notes": list(self.notes),
         }
+
+
+def _parts_json(parts: Parts) -> dict[str, Any]:
+    return {name: [part.json() for part in getattr(parts, name)] for name in _KINDS}
 
 
 _KINDS = ("subsets", "lengths", "depths", "cells")

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .change import Comparison, CoverageChange, Equivalence, Flip, LostAt, Side, Sight
+from .change import Comparison, CoverageChange, Equivalence, Flip, LostAt, MarginChange, Side, Sight
+from .distributions import t_cdf, t_quantile
 from .intervals import LEVEL, Over
-from .paired import Shift, mcnemar_mid_p, shift_of_texts, shift_of_trials, sign_flips
+from .paired import Shift, mcnemar_mid_p, shift_of_texts, shift_of_trials, sign_flips, variance_between
 from .pairing import Pair, Pairing, Row, question_of
 from .parts import Method, Part, Where, parts_of
 from .power import Design
@@ -25,11 +26,13 @@ FEWEST_TEXTS = 8
 NOT_ASKED = "not_asked"
 _EQUIVALENCE_LEVEL = 0.9
 _TINY = 1e-9
+_MARGIN_FLIPS = 12
+"""Units whose choices of signs are all looked at: margins of so few may be alike by chance, and Student's t misled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """One prompt that both measured, with its mean scores over repeats."""
+    """One prompt that both measured, with its mean scores, or margins, over repeats."""
 
     text: Cluster
     subset: str
@@ -59,7 +62,7 @@ def compare_pairs(
 ) -> Comparison:
     """The second run of a pairing against the first. `wanted` is a drop to say the price of."""
     both = [pair for pair in pairing.pairs if _value(pair.one) is not None and _value(pair.other) is not None]
-    questions = _questions(both)
+    questions = _questions(both, _value)
     parts = parts_of(questions, lambda one: one.place, lambda some, where: _part(some, where, seed))
     shift = None if parts.whole is None else _shift(questions, parts.whole.over)
     flips = [_flip(pair) for pair in both if abs(_change(pair)) > _TINY]
@@ -74,6 +77,7 @@ def compare_pairs(
         flips=tuple(sorted(flips, key=lambda flip: flip.change)),
         equivalence=None if shift is None else equivalence(shift.interval, margin),
         sight=None if shift is None or parts.whole is None else _sight(questions, shift, parts.whole, wanted),
+        logprob_margin=_margin_change(both, seed),
         notes=tuple(notes),
     )
 
@@ -86,7 +90,7 @@ def equivalence(interval: Callable[[float], tuple[float, float]], margin: float 
 # --- the difference ---------------------------------------------------------------------------------------------------
 
 
-def _questions(pairs: Iterable[Pair]) -> list[_Question]:
+def _questions(pairs: Iterable[Pair], value: Callable[[Row], float | None]) -> list[_Question]:
     repeats: dict[Hashable, list[Pair]] = {}
     for pair in pairs:
         repeats.setdefault(question_of(pair.trial), []).append(pair)
@@ -96,8 +100,8 @@ def _questions(pairs: Iterable[Pair]) -> list[_Question]:
             subset=some[0].trial.subset,
             length=some[0].trial.context_length,
             depth=some[0].trial.depth_percent,
-            one=_mean([_value(pair.one) or 0.0 for pair in some]),
-            other=_mean([_value(pair.other) or 0.0 for pair in some]),
+            one=_mean([value(pair.one) or 0.0 for pair in some]),
+            other=_mean([value(pair.other) or 0.0 for pair in some]),
         )
         for some in repeats.values()
     ]
@@ -108,8 +112,7 @@ def _part(questions: Sequence[_Question], where: Where, seed: int) -> Part | Non
         return None
     changes = [question.change for question in questions]
     lost, gained = sum(change < -_TINY for change in changes), sum(change > _TINY for change in changes)
-    texts = _by_text(questions)
-    over: Over = "texts" if len(texts) >= FEWEST_TEXTS and _strata(texts) else "trials"
+    texts, over = _by_text(questions), _unit(questions)
     method: Method = "sign_flips"
     if over == "texts" and len(texts) < len(questions):
         sums = [math.fsum(question.change for question in text) for text in texts.values()]
@@ -141,6 +144,11 @@ def _shift(questions: Sequence[_Question], over: Over) -> Shift:
     return shift_of_texts(
         [[[question.change for question in text] for text in stratum] for stratum in _strata(texts) or ()]
     )
+
+
+def _unit(questions: Sequence[_Question]) -> Over:
+    texts = _by_text(questions)
+    return "texts" if len(texts) >= FEWEST_TEXTS and _strata(texts) else "trials"
 
 
 def _by_text(questions: Iterable[_Question]) -> dict[Cluster, list[_Question]]:
@@ -181,6 +189,45 @@ def _sight(questions: Sequence[_Question], shift: Shift, whole: Part, wanted: fl
         churn=design.churn,
         wanted=wanted or None,
         needed=design.trials_needed(wanted) if wanted else None,
+    )
+
+
+# --- margins ----------------------------------------------------------------------------------------------------------
+
+
+def _margin_change(pairs: Iterable[Pair], seed: int) -> MarginChange | None:
+    both = [pair for pair in pairs if _margin(pair.one) is not None and _margin(pair.other) is not None]
+    questions = _questions(both, _margin)
+    parts = parts_of(questions, lambda one: one.place, lambda some, where: _margin_part(some, where, seed))
+    return None if parts.whole is None else MarginChange(parts=parts, whole=parts.whole)
+
+
+def _margin_part(questions: Sequence[_Question], where: Where, seed: int) -> Part | None:
+    """Margins have no bounds: Student's interval and test; where they are few, sign flips."""
+    if len(questions) < 2:
+        return None
+    over = _unit(questions)
+    units = [[[question.change] for question in questions]]
+    if over == "texts":
+        strata = _strata(_by_text(questions)) or ()
+        units = [[[question.change for question in text] for text in stratum] for stratum in strata]
+    mean = _mean([question.change for question in questions])
+    sums = [math.fsum(text) for stratum in units for text in stratum]
+    error, df = math.sqrt(variance_between(units, mean)), len(sums) - len(units)
+    method: Method = "sign_flips" if len(sums) <= _MARGIN_FLIPS or error < _TINY else "student_t"
+    half = t_quantile((1 + LEVEL) / 2, df) * error
+    return Part(
+        where=where,
+        n=len(questions),
+        one=_mean([question.one for question in questions]),
+        other=_mean([question.other for question in questions]),
+        difference=mean,
+        interval=(mean - half, mean + half),
+        p_value=sign_flips(sums, seed=seed) if method == "sign_flips" else 2 * t_cdf(-abs(mean) / error, df),
+        lost=sum(question.one > 0 >= question.other for question in questions),
+        gained=sum(question.other > 0 >= question.one for question in questions),
+        over=over,
+        method=method,
     )
 
 
@@ -246,6 +293,10 @@ def _change(pair: Pair) -> float:
 
 def _value(row: Row) -> float | None:
     return measured(row[2])
+
+
+def _margin(row: Row) -> float | None:
+    return None if row[1].margin is None else row[1].margin.value
 
 
 def _mean(values: Sequence[float]) -> float:

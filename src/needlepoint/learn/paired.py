@@ -152,17 +152,22 @@ def shift_of_texts(differences: Sequence[Sequence[Sequence[float]]]) -> Shift:
 
     `differences` are stratum → text → question. Sums are compared as in `intervals.over_clusters`.
     """
-    flat = [one for stratum in differences for text in stratum for one in text]
-    alone = shift_of_trials(flat)
-    variance = 0.0
-    for stratum in differences:
-        residuals = [math.fsum(text) - alone.mean * len(text) for text in stratum]
-        middle = math.fsum(residuals) / len(residuals)
-        spread = math.fsum((residual - middle) ** 2 for residual in residuals)
-        variance += len(residuals) / (len(residuals) - 1) * spread
-    between = variance / len(flat) ** 2
+    alone = shift_of_trials([one for stratum in differences for text in stratum for one in text])
+    between = variance_between(differences, alone.mean)
     effect = max(1.0, between / alone.error**2)
     df = sum(len(stratum) - 1 for stratum in differences)
     return Shift(
         mean=alone.mean, centre=alone.centre, error=alone.error * math.sqrt(effect), df=df, n=alone.n, effect=effect
     )
+
+
+def variance_between(differences: Sequence[Sequence[Sequence[float]]], mean: float) -> float:
+    """The variance of their mean, as the texts of a stratum differ from each other."""
+    variance, n = 0.0, 0
+    for stratum in differences:
+        residuals = [math.fsum(text) - mean * len(text) for text in stratum]
+        middle = math.fsum(residuals) / len(residuals)
+        spread = math.fsum((residual - middle) ** 2 for residual in residuals)
+        variance += len(residuals) / (len(residuals) - 1) * spread
+        n += sum(map(len, stratum))
+    return variance / n**2

@@ -10,7 +10,7 @@ from .intervals import Over
 from .paired import benjamini_hochberg
 from .power import ALPHA
 
-Method = Literal["mcnemar_mid_p", "sign_flips", "two_samples"]
+Method = Literal["mcnemar_mid_p", "sign_flips", "student_t", "two_samples"]
 T = TypeVar("T")
 
 

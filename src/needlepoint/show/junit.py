@@ -72,6 +72,17 @@ def _numbers(found: Comparison) -> dict[str, str]:
             "interval_high": f"{whole.interval[1]:.6f}",
             "p_value": f"{found.p_value:.6g}",
         }
+    if found.logprob_margin is not None:
+        change = found.logprob_margin
+        told |= {
+            "margin_questions": str(change.whole.n),
+            "margin_a_nats": f"{change.whole.one:.6f}",
+            "margin_b_nats": f"{change.whole.other:.6f}",
+            "margin_difference_nats": f"{change.difference:.6f}",
+            "margin_interval_low": f"{change.interval[0]:.6f}",
+            "margin_interval_high": f"{change.interval[1]:.6f}",
+            "margin_p_value": f"{change.p_value:.6g}",
+        }
     return told
 
 

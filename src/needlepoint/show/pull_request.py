@@ -6,9 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from ..learn.change import Comparison, Flip
 from ..learn.gate import Gate, Shortfall
-from ..learn.parts import Part
+from ..learn.parts import Part, Parts
 from .markdown import code, escaped
-from .verdict import chance_words, details, flip_place, gate_words, most_telling, part_name, points, verdict
+from .verdict import (
+    chance_words,
+    details,
+    flip_place,
+    gate_words,
+    level_in_nats,
+    most_telling,
+    nats,
+    part_name,
+    points,
+    verdict,
+)
 from .words import percent
 
 _LONGEST_ANSWER = 240
@@ -31,36 +42,41 @@ def _section(found: Comparison, shortfalls: Sequence[Shortfall], gate: Gate | No
         yield escaped(told)
         yield ""
     if found.whole is not None:
-        yield from _table(found)
+        yield from _table(found.parts, found.paired)
         yield ""
     for line in details(found):
         yield f"- {escaped(line)}"
     yield ""
+    if found.logprob_margin is not None:
+        yield from _table(found.logprob_margin.parts, found.paired, in_nats=True)
+        yield ""
     yield from _flips(found, most_flips)
 
 
-def _table(found: Comparison) -> Iterator[str]:
-    heads = ["", "questions", "A", "B", "points", "95 % interval", "p", *(("lost", "gained") if found.paired else ())]
+def _table(parts: Parts, paired: bool, *, in_nats: bool = False) -> Iterator[str]:
+    first, unit, crossed = ("margins", "nats", ("fell", "rose")) if in_nats else ("", "points", ("lost", "gained"))
+    heads = [first, "questions", "A", "B", unit, "95 % interval", "p", *(crossed if paired else ())]
     yield f"| {' | '.join(heads)} |"
     yield f"|---|{'---:|' * (len(heads) - 1)}"
-    for subset in found.parts.subsets:
-        yield _row(subset, found.paired)
-        for part in found.parts.lengths:
+    for subset in parts.subsets:
+        yield _row(subset, paired, in_nats)
+        for part in parts.lengths:
             if part.where.subset == subset.where.subset:
-                yield _row(part, found.paired)
-    if found.whole is not None and len(found.parts.subsets) != 1:
-        yield _row(found.whole, found.paired)
+                yield _row(part, paired, in_nats)
+    if parts.whole is not None and len(parts.subsets) != 1:
+        yield _row(parts.whole, paired, in_nats)
 
 
-def _row(part: Part, paired: bool) -> str:
+def _row(part: Part, paired: bool, in_nats: bool) -> str:
+    level, change = (level_in_nats, nats) if in_nats else (percent, points)
     strong = "**" if part.is_notable and part.where.context_length is not None else ""
     cells = [
         code(part_name(part)),
         f"{part.n:,}",
-        percent(part.one),
-        percent(part.other),
-        f"{strong}{points(part.difference)}{strong}",
-        f"{points(part.interval[0])} to {points(part.interval[1])}",
+        level(part.one),
+        level(part.other),
+        f"{strong}{change(part.difference)}{strong}",
+        f"{change(part.interval[0])} to {change(part.interval[1])}",
         chance_words(part.p_value).removeprefix("p = ").removeprefix("p "),
     ]
     if paired:

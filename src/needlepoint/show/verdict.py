@@ -5,11 +5,11 @@ A is the first run, the one that the other (B) is measured by.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
-from ..learn.change import Comparison, CoverageChange, Flip
+from ..learn.change import Comparison, CoverageChange, Flip, MarginChange
 from ..learn.gate import Gate, Shortfall, points_of
-from ..learn.parts import Part
+from ..learn.parts import Part, Parts
 from ..plan.grid import format_length
 from .words import depth_label, one_line, percent
 
@@ -46,9 +46,10 @@ def details(found: Comparison) -> Iterator[str]:
         yield equivalence_words(found)
     if found.sight is not None:
         yield sight_words(found)
-    for kind, parts in (("Lengths", found.parts.lengths), ("Depths", found.parts.depths), ("Cells", found.parts.cells)):
-        if told := _standing_out(parts):
-            yield f"{kind} that stand out among {len(parts):,} (q < 0.05): {told}."
+    yield from _places(found.parts, points, "")
+    if found.logprob_margin is not None:
+        yield margin_words(found.logprob_margin)
+        yield from _places(found.logprob_margin.parts, nats, " by their margins")
     for note in found.notes:
         yield f"Note: {one_line(note)}"
 
@@ -61,6 +62,7 @@ def unit_words(found: Comparison) -> str:
     how = {
         "mcnemar_mid_p": "McNemar's mid-p test on questions",
         "sign_flips": "sign flips of texts" if whole.over == "texts" else "sign flips of questions",
+        "student_t": "Student's t",
         "two_samples": "two separate samples",
     }[whole.method]
     speaks = "it speaks of other texts, too" if whole.over == "texts" else f"it speaks of these {texts} only"
@@ -110,6 +112,19 @@ def sight_words(found: Comparison) -> str:
     return f"{told}."
 
 
+def margin_words(found: MarginChange) -> str:
+    """`Margins fell: 8.21 → 7.90, −0.31 nats (95%: −0.42 to −0.20), p < 0.001, by Student's t of questions; ...`"""
+    whole = found.whole
+    says = "Margins fell" if found.is_worse else "Margins rose" if found.is_better else "No sign that margins moved"
+    change = f"{level_in_nats(whole.one)} → {level_in_nats(whole.other)}, {nats(whole.difference)} nats"
+    chance = chance_words(found.p_value) + (", for all runs together" if found.p_adjusted is not None else "")
+    told = f"{says}: {change} (95%: {nats(whole.interval[0])} to {nats(whole.interval[1])}), {chance}"
+    crossed = f"the right value fell behind in {whole.lost or 0:,}, came ahead in {whole.gained or 0:,}"
+    how = "Student's t" if whole.method == "student_t" else "sign flips"
+    unit = "texts" if whole.over == "texts" else "questions"
+    return f"{told}, by {how} of {unit}; {crossed} of {whole.n:,} questions."
+
+
 def _rounded_up(n: int) -> int:
     """Two figures: a plan needs no more."""
     unit = int(10 ** max(0, len(str(n)) - 2))
@@ -157,6 +172,17 @@ def points(share: float) -> str:
     return f"{round(share * 100, 1) + 0.0:+.1f}".replace("+0.0", "0.0").replace("-", "−")
 
 
+def level_in_nats(margin: float) -> str:
+    return f"{margin:,.2f}".replace("-", "−")
+
+
+def nats(margin: float) -> str:
+    """A difference of margins: `+0.31`, `−2.04`, `+0.0021`, `0.00`."""
+    digits = 2 if abs(margin) >= 0.095 else 4
+    shown = f"{margin:+,.{digits}f}".replace("-", "−")
+    return "0.00" if not round(margin, digits) else shown
+
+
 def chance_words(p_value: float | None) -> str:
     if p_value is None:
         return "p not known"
@@ -174,9 +200,11 @@ def part_name(part: Part) -> str:
     return " ".join(told) or "overall"
 
 
-def _standing_out(parts: Sequence[Part]) -> str:
-    notable = sorted((part for part in parts if part.is_notable), key=lambda part: part.p_value)
-    return "; ".join(_few([f"{part_name(part)} {points(part.difference)}" for part in notable]))
+def _places(found: Parts, shown: Callable[[float], str], by: str) -> Iterator[str]:
+    for kind, parts in (("Lengths", found.lengths), ("Depths", found.depths), ("Cells", found.cells)):
+        notable = sorted((part for part in parts if part.is_notable), key=lambda part: part.p_value)
+        if told := "; ".join(_few([f"{part_name(part)} {shown(part.difference)}" for part in notable])):
+            yield f"{kind} that stand out{by} among {len(parts):,} (q < 0.05): {told}."
 
 
 def _few(told: list[str]) -> list[str]:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from ..learn.change import Comparison, Side
 from ..learn.gate import Gate, Shortfall
-from ..learn.parts import Part
+from ..learn.parts import Part, Parts
 from ..plan.grid import format_length
 from .console import out_console
-from .verdict import details, flip_place, gate_words, most_telling, points, verdict
+from .verdict import details, flip_place, gate_words, level_in_nats, most_telling, nats, points, verdict
 from .words import ascii_only, cut, one_line, percent, width_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _HEADS = ("", "Questions", "A", "B", "Points", "95% interval", "p", "Lost", "Gained")
+_MARGIN_HEADS = ("Margins, in nats", "Questions", "A", "B", "Change", "95% interval", "p", "Fell", "Rose")
 _LONGEST_NAME = 28
 _MINUS = {ord("−"): "-", ord("→"): "->"}
 
@@ -43,31 +44,37 @@ def show_comparisons(
         say(f"A  {one_line(found.one)}")
         say(f"B  {one_line(found.other)}")
         say()
-        for line, style in _table(found):
+        for line, style in _table(found.parts, found.paired):
             say(line, style)
         say()
         say(verdict(found), "bold red" if found.is_worse else "bold green" if found.is_better else "bold")
         for line in details(found):
             say(line)
+        if found.logprob_margin is not None:
+            say()
+            for line, style in _table(found.logprob_margin.parts, found.paired, in_nats=True):
+                say(line, style)
         _flips(found, most_flips, console.width, say)
         if (told := gate_words(gate, shortfalls, found)) is not None:
             say()
             say(told, "bold red" if shortfalls else "bold green")
 
 
-def _table(found: Comparison) -> list[tuple[str, str]]:
+def _table(parts: Parts, paired: bool, *, in_nats: bool = False) -> list[tuple[str, str]]:
     """Lines with their styles: each subset with its lengths, then all together."""
-    rows: list[tuple[Sequence[str], str]] = [(_HEADS, "bold")]
-    for subset in found.parts.subsets:
-        rows.append((_cells(cut(one_line(subset.where.subset or ""), _LONGEST_NAME), subset), _style(subset)))
-        for part in found.parts.lengths:
-            if part.where.subset == subset.where.subset:
-                rows.append((_cells(f"  {format_length(part.where.context_length or 0)}", part), _style(part)))
-    if found.whole is not None and len(found.parts.subsets) != 1:
-        rows.append((_cells("overall", found.whole), _style(found.whole)))
-    if found.whole is None:
+    if parts.whole is None:
         return []
-    keep = [place for place in range(len(_HEADS)) if place < 7 or found.paired]
+    rows: list[tuple[Sequence[str], str]] = [(_MARGIN_HEADS if in_nats else _HEADS, "bold")]
+    for subset in parts.subsets:
+        name = cut(one_line(subset.where.subset or ""), _LONGEST_NAME)
+        rows.append((_cells(name, subset, in_nats), _style(subset)))
+        for part in parts.lengths:
+            if part.where.subset == subset.where.subset:
+                length = format_length(part.where.context_length or 0)
+                rows.append((_cells(f"  {length}", part, in_nats), _style(part)))
+    if len(parts.subsets) != 1:
+        rows.append((_cells("overall", parts.whole, in_nats), _style(parts.whole)))
+    keep = [place for place in range(len(_HEADS)) if place < 7 or paired]
     widths = [max(width_of(row[place]) for row, _ in rows) for place in keep]
     return [
         ("  ".join(_padded(row[place], wide, place) for place, wide in zip(keep, widths, strict=True)).rstrip(), style)
@@ -75,13 +82,14 @@ def _table(found: Comparison) -> list[tuple[str, str]]:
     ]
 
 
-def _cells(name: str, part: Part) -> tuple[str, ...]:
-    ends = f"{points(part.interval[0])} to {points(part.interval[1])}"
+def _cells(name: str, part: Part, in_nats: bool) -> tuple[str, ...]:
+    level, change = (level_in_nats, nats) if in_nats else (percent, points)
+    ends = f"{change(part.interval[0])} to {change(part.interval[1])}"
     chance = "<0.001" if part.p_value < 0.001 else f"{part.p_value:.3f}"
     mark = "*" if part.where.context_length is not None and part.is_notable else ""
     flips = [f"{count or 0:,}" for count in (part.lost, part.gained)]
-    change = points(part.difference)
-    return (name, f"{part.n:,}", percent(part.one), percent(part.other), change, ends, chance + mark, *flips)
+    sides = level(part.one), level(part.other)
+    return (name, f"{part.n:,}", *sides, change(part.difference), ends, chance + mark, *flips)
 
 
 def _style(part: Part) -> str:
