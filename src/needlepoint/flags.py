@@ -238,7 +238,9 @@ ReportFormat = Annotated[
 Charts = Annotated[
     list[str] | None,
     _option(
-        OUTPUT, "LIST", "Pictures: heatmap (if not given), accuracy, position, outcomes, latency, tokens, recall, all."
+        OUTPUT,
+        "LIST",
+        "Pictures: heatmap (if not given), accuracy, position, outcomes, latency, tokens, recall, margin, all.",
     ),
 ]
 Title = Annotated[str | None, _option(LOOK, "TEXT", "Heading, instead of the model's name.")]

@@ -15,7 +15,7 @@ import pytest
 from needlepoint.show.page import page_html
 from needlepoint.show.trials import Excerpt
 
-from ..show.page_runs import a_page_run, many_rows, some_rows
+from ..show.page_runs import a_page_run, many_rows, some_rows, with_margins
 
 pytestmark = pytest.mark.browser
 Opened = Callable[..., Any]
@@ -205,6 +205,22 @@ def test_charts_tell_their_numbers(opened: Opened) -> None:
     table = page.locator("#charts table").first
     table.locator("tbody tr").first.wait_for()
     assert table.locator("tbody tr").count() == 4 and "100%" in table.inner_text()
+
+
+def test_margins_stand_on_cards_and_in_a_chart_that_goes_below_0(opened: Opened) -> None:
+    page = opened(page_html([a_page_run(with_margins(some_rows()))]))
+    at(page, 0, 0, 1).click()
+    card = page.locator("#detail article").first.inner_text()
+    assert "2.10 nats" in card and "right value −1.50, likeliest wrong one “4712” −3.60" in card
+    chart = page.locator("#charts figure", has=page.get_by_role("img", name="Margin by context length"))
+    assert chart.locator("svg .band").count() == 2 and chart.locator("svg circle").count() == 8
+    chart.locator("summary").click()
+    chart.locator("tbody tr").first.wait_for()
+    rows = chart.locator("tbody tr").all_inner_texts()
+    assert len(rows) == 4 and "2.40 [2.40,\u00a02.40]" in rows[0] and rows[3].startswith("32k\t−0.70 ")
+    zero, lowest = (chart.locator(f"svg {mark}").first for mark in ("line.mark", "path.line"))
+    assert zero.bounding_box()["y"] < sum(lowest.bounding_box()[side] for side in ("y", "height"))
+    assert "Margin" not in opened(page_html([a_page_run(some_rows())])).locator("main").inner_text()
 
 
 def test_two_runs_stand_side_by_side_with_what_flipped(opened: Opened) -> None:

@@ -149,6 +149,42 @@ def with_layout(folder: Path, layout: str, into: Path) -> Path:
     return into
 
 
+def with_margins(folder: Path, value: float, into: Path, seed: int = 0) -> Path:
+    """A copy of a run whose trials have margins around a value, by their length and depth."""
+    into.mkdir()
+    lines = [json.loads(line) for line in (folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, line in enumerate(lines):
+        if "reply" in line:
+            line["reply"]["margin"] = {"gold": value + number % 3 / 10 - 9, "wrong": -9.0, "rival": "1", "tokens": 2}
+    (into / "trials.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    settings = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    settings["identity"]["seed"] = seed
+    (into / "run.json").write_text(json.dumps(settings), encoding="utf-8")
+    return into
+
+
+def test_margins_of_runs_are_compared_and_are_no_part_of_the_bar(
+    run: Typed, made: Callable[..., Path], tmp_path: Path
+) -> None:
+    one, other = (with_margins(made(), value, tmp_path / f"{value:g}") for value in (8.0, 6.0))
+    code, out, _ = run("compare", one, other, "--fail-if-worse", "0")
+    assert code == 0 and "Margins fell: 8.09 → 6.09, −2.00 nats" in out and "Margins, in nats" in out
+    code, out, _ = run("compare", one, other, "--json")
+    told = json.loads(out)["comparisons"][0]["logprob_margin"]
+    assert told["overall"]["difference"] == -2 and [row["n"] for row in told["lengths"]] == [8, 8]
+    code, out, _ = run("compare", one, other, "--unpaired")
+    assert code == 0 and "Margins" not in out
+    code, out, _ = run("compare", one, made())
+    assert code == 0 and "Margins" not in out
+    again = with_margins(made(), 8.0, tmp_path / "again", seed=5)
+    code, out, _ = run("compare", one, again)
+    assert code == 0 and "Their seeds differ (0 and 5)" in out and "No sign that margins moved" in out
+    found = needlepoint.compare(one, other, again)
+    fell, same = (each.logprob_margin for each in found.comparisons)
+    assert fell is not None and same is not None and fell.is_worse and same.p_value == 1.0
+    assert fell.p_value == pytest.approx(2 * fell.whole.p_value)  # Holm's
+
+
 @pytest.mark.parametrize("flags", [(), ("--unpaired",)])
 def test_layouts_are_never_mixed(run: Typed, made: Callable[..., Path], tmp_path: Path, flags: Any) -> None:
     woven = with_layout(made(), "woven", tmp_path / "woven")

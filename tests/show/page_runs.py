@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from needlepoint.ask.trials import trial_id
+from needlepoint.learn.margins import margins
 from needlepoint.learn.summary import summarise
 from needlepoint.show.page import PageRun
 from needlepoint.show.trials import Excerpt
-from needlepoint.types import Failure, Needle, Placement, Reply, Sampling, Score, Times, Trial, Usage
+from needlepoint.types import Failure, Margin, Needle, Placement, Reply, Sampling, Score, Times, Trial, Usage
 
 LENGTHS = (1_000, 4_000, 16_000, 32_000)
 DEPTHS = (0.0, 25.0, 50.0, 75.0, 100.0)
@@ -89,6 +90,22 @@ def some_rows(
     return rows
 
 
+def with_margins(rows: Sequence[Row]) -> list[Row]:
+    """The same with the margin of each reply: the longer the text the smaller, at 32k below 0."""
+    return [
+        (trial, reply, score)
+        if reply.error
+        else (
+            trial,
+            replace(
+                reply, margin=Margin(gold=-1.5, wrong=-4.0 + trial.context_length / 10_000, rival="4712", tokens=4)
+            ),
+            score,
+        )
+        for trial, reply, score in rows
+    ]
+
+
 def many_rows(n: int, *, wide: bool = False) -> list[Row]:
     """`n` trials with answers of a real length: few cells of many trials, or (`wide`) a cell for each hundred."""
     rng = random.Random(n)
@@ -119,7 +136,7 @@ def a_page_run(rows: Sequence[Row], *, model: str = "test/model-1b", excerpts: b
         if trial.prompt_sha256 is not None
     }
     run = PageRun(
-        report=summarise(rows, head=head),
+        report={**summarise(rows, head=head), "margin": margins(rows)},
         trials=rows,
         folder="20261119T000000Z_model",
         excerpts=surroundings if excerpts else {},

@@ -51,12 +51,29 @@ RECALL = [
     }
     for length in (1_000, 4_000)
 ]
+MARGIN = {
+    "unit": "nats",
+    "subsets": [
+        {
+            "name": "english",
+            "lengths": [
+                {"context_length": 1_000, "mean": 8.5, "interval": [8.0, 9.0], "n": 10, "ahead": 1.0},
+                {"context_length": 4_000, "mean": -0.25, "interval": [-1.25, 0.75], "n": 10, "ahead": 0.4},
+            ],
+        },
+        {
+            "name": "chinese",
+            "lengths": [{"context_length": 1_000, "mean": 7.0, "interval": None, "n": 1, "ahead": 1.0}],
+        },
+    ],
+}
 RUN = report(
     subset("english", grid(LENGTHS, DEPTHS, falling), effective(4_000)),
     subset("chinese", grid(LENGTHS, DEPTHS)),
     effective_length=effective(4_000),
     pace=PACE,
     recall=RECALL,
+    margin=MARGIN,
 )
 
 
@@ -76,6 +93,7 @@ def test_every_chart_of_a_run_is_drawn_in_both_languages_and_themes() -> None:
             "latency_by_length",
             "tokens_by_length",
             "recall_of_needles",
+            "margin_by_length",
         ]
         for name, spec in specs.items():
             json.dumps(spec, allow_nan=False)
@@ -102,6 +120,21 @@ def test_accuracy_has_a_band_only_where_intervals_are_known() -> None:
     assert bare["title"]["subtitle"] == ["no valid measurement at 128k"]
 
 
+def test_margins_go_below_0_and_have_bands_where_their_intervals_are_known() -> None:
+    spec = charts.margin_spec(RUN)
+    assert spec is not None and marks(spec, "area")
+    assert spec["title"]["subtitle"] == ["band: 95% interval; above 0 the right value is likelier than any wrong one"]
+    told = [(row["series"], row["place"], row["value"], row["shown"]) for row in spec["data"]["values"]]
+    assert told == [
+        ("english", 1_000, 8.5, "8.50"),
+        ("english", 4_000, -0.25, "−0.25"),
+        ("chinese", 1_000, 7.0, "7.00"),
+    ]
+    assert [row["ends"] for row in spec["data"]["values"]] == ["8.00 – 9.00", "−1.25 – 0.75", "–"]
+    assert "domain" not in marks(spec, "line")[0]["encoding"]["y"]["scale"]
+    assert charts.margin_spec({**RUN, "margin": None}) is None
+
+
 def test_accuracy_marks_the_threshold_and_the_effective_length() -> None:
     spec = charts.accuracy_spec(RUN)
     assert spec is not None
@@ -114,7 +147,7 @@ def test_lengths_without_a_measurement_break_the_line_and_are_no_zero() -> None:
     spec = charts.accuracy_spec(RUN)
     assert spec is not None
     row = next(row for row in spec["data"]["values"] if row["series"] == "english" and row["place"] == 128_000)
-    assert row["score"] is None and row["low"] is None and row["shown"] == "–"
+    assert row["value"] is None and row["low"] is None and row["shown"] == "–"
 
 
 def test_lengths_that_double_stand_evenly_and_even_ones_too() -> None:

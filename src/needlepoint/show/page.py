@@ -110,6 +110,7 @@ def _run(run: PageRun, texts: Texts, lang: Lang, *, number: int) -> dict[str, An
         "interval_level",
         "pace",
         "recall",
+        "margin",
     )
     return {
         "model": model,

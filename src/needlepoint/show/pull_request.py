@@ -13,14 +13,13 @@ from .verdict import (
     details,
     flip_place,
     gate_words,
-    level_in_nats,
     most_telling,
     nats,
     part_name,
     points,
     verdict,
 )
-from .words import percent
+from .words import in_nats, percent
 
 _LONGEST_ANSWER = 240
 
@@ -48,27 +47,27 @@ def _section(found: Comparison, shortfalls: Sequence[Shortfall], gate: Gate | No
         yield f"- {escaped(line)}"
     yield ""
     if found.logprob_margin is not None:
-        yield from _table(found.logprob_margin.parts, found.paired, in_nats=True)
+        yield from _table(found.logprob_margin.parts, found.paired, of_margins=True)
         yield ""
     yield from _flips(found, most_flips)
 
 
-def _table(parts: Parts, paired: bool, *, in_nats: bool = False) -> Iterator[str]:
-    first, unit, crossed = ("margins", "nats", ("fell", "rose")) if in_nats else ("", "points", ("lost", "gained"))
+def _table(parts: Parts, paired: bool, *, of_margins: bool = False) -> Iterator[str]:
+    first, unit, crossed = ("margins", "nats", ("fell", "rose")) if of_margins else ("", "points", ("lost", "gained"))
     heads = [first, "questions", "A", "B", unit, "95 % interval", "p", *(crossed if paired else ())]
     yield f"| {' | '.join(heads)} |"
     yield f"|---|{'---:|' * (len(heads) - 1)}"
     for subset in parts.subsets:
-        yield _row(subset, paired, in_nats)
+        yield _row(subset, paired, of_margins)
         for part in parts.lengths:
             if part.where.subset == subset.where.subset:
-                yield _row(part, paired, in_nats)
+                yield _row(part, paired, of_margins)
     if parts.whole is not None and len(parts.subsets) != 1:
-        yield _row(parts.whole, paired, in_nats)
+        yield _row(parts.whole, paired, of_margins)
 
 
-def _row(part: Part, paired: bool, in_nats: bool) -> str:
-    level, change = (level_in_nats, nats) if in_nats else (percent, points)
+def _row(part: Part, paired: bool, of_margins: bool) -> str:
+    level, change = (in_nats, nats) if of_margins else (percent, points)
     strong = "**" if part.is_notable and part.where.context_length is not None else ""
     cells = [
         code(part_name(part)),

@@ -116,7 +116,7 @@ def answer_parts(text: str | None, span: tuple[int, int] | None, longest: int) -
 
 
 def _facts(trial: Trial, reply: Reply, score: Score, texts: Texts) -> dict[str, Any]:
-    usage, times, error = reply.usage, reply.times, reply.error
+    usage, times, error, margin = reply.usage, reply.times, reply.error, reply.margin
     return {
         "id": trial.id,
         "subset": texts.number(trial.subset),
@@ -139,6 +139,9 @@ def _facts(trial: Trial, reply: Reply, score: Score, texts: Texts) -> dict[str, 
         "finish": texts.number(reply.finish),
         "error": texts.number(None if error is None else error.kind),
         "sent": trial.sent_tokens,
+        "margin": None
+        if margin is None
+        else [_rounded(margin.gold, 4), _rounded(margin.wrong, 4), texts.number(margin.rival)],
         "prompt": usage.prompt,
         "completion": usage.completion,
         "thought": usage.reasoning,

@@ -11,7 +11,7 @@ from ..learn.change import Comparison, CoverageChange, Flip, MarginChange
 from ..learn.gate import Gate, Shortfall, points_of
 from ..learn.parts import Part, Parts
 from ..plan.grid import format_length
-from .words import depth_label, one_line, percent
+from .words import depth_label, in_nats, one_line, percent
 
 _MOST_PLACES = 6
 _FINE = 0.01
@@ -116,7 +116,7 @@ def margin_words(found: MarginChange) -> str:
     """`Margins fell: 8.21 → 7.90, −0.31 nats (95%: −0.42 to −0.20), p < 0.001, by Student's t of questions; ...`"""
     whole = found.whole
     says = "Margins fell" if found.is_worse else "Margins rose" if found.is_better else "No sign that margins moved"
-    change = f"{level_in_nats(whole.one)} → {level_in_nats(whole.other)}, {nats(whole.difference)} nats"
+    change = f"{in_nats(whole.one)} → {in_nats(whole.other)}, {nats(whole.difference)} nats"
     chance = chance_words(found.p_value) + (", for all runs together" if found.p_adjusted is not None else "")
     told = f"{says}: {change} (95%: {nats(whole.interval[0])} to {nats(whole.interval[1])}), {chance}"
     crossed = f"the right value fell behind in {whole.lost or 0:,}, came ahead in {whole.gained or 0:,}"
@@ -170,10 +170,6 @@ def most_telling(found: Comparison, most: int) -> list[Flip]:
 def points(share: float) -> str:
     """A difference in points of a hundred: `+3.1`, `−12.0`, `0.0`."""
     return f"{round(share * 100, 1) + 0.0:+.1f}".replace("+0.0", "0.0").replace("-", "−")
-
-
-def level_in_nats(margin: float) -> str:
-    return f"{margin:,.2f}".replace("-", "−")
 
 
 def nats(margin: float) -> str:

@@ -10,8 +10,8 @@ from ..learn.gate import Gate, Shortfall
 from ..learn.parts import Part, Parts
 from ..plan.grid import format_length
 from .console import out_console
-from .verdict import details, flip_place, gate_words, level_in_nats, most_telling, nats, points, verdict
-from .words import ascii_only, cut, one_line, percent, width_of
+from .verdict import details, flip_place, gate_words, most_telling, nats, points, verdict
+from .words import ascii_only, cut, in_nats, one_line, percent, width_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +52,7 @@ def show_comparisons(
             say(line)
         if found.logprob_margin is not None:
             say()
-            for line, style in _table(found.logprob_margin.parts, found.paired, in_nats=True):
+            for line, style in _table(found.logprob_margin.parts, found.paired, of_margins=True):
                 say(line, style)
         _flips(found, most_flips, console.width, say)
         if (told := gate_words(gate, shortfalls, found)) is not None:
@@ -60,20 +60,20 @@ def show_comparisons(
             say(told, "bold red" if shortfalls else "bold green")
 
 
-def _table(parts: Parts, paired: bool, *, in_nats: bool = False) -> list[tuple[str, str]]:
+def _table(parts: Parts, paired: bool, *, of_margins: bool = False) -> list[tuple[str, str]]:
     """Lines with their styles: each subset with its lengths, then all together."""
     if parts.whole is None:
         return []
-    rows: list[tuple[Sequence[str], str]] = [(_MARGIN_HEADS if in_nats else _HEADS, "bold")]
+    rows: list[tuple[Sequence[str], str]] = [(_MARGIN_HEADS if of_margins else _HEADS, "bold")]
     for subset in parts.subsets:
         name = cut(one_line(subset.where.subset or ""), _LONGEST_NAME)
-        rows.append((_cells(name, subset, in_nats), _style(subset)))
+        rows.append((_cells(name, subset, of_margins), _style(subset)))
         for part in parts.lengths:
             if part.where.subset == subset.where.subset:
                 length = format_length(part.where.context_length or 0)
-                rows.append((_cells(f"  {length}", part, in_nats), _style(part)))
+                rows.append((_cells(f"  {length}", part, of_margins), _style(part)))
     if len(parts.subsets) != 1:
-        rows.append((_cells("overall", parts.whole, in_nats), _style(parts.whole)))
+        rows.append((_cells("overall", parts.whole, of_margins), _style(parts.whole)))
     keep = [place for place in range(len(_HEADS)) if place < 7 or paired]
     widths = [max(width_of(row[place]) for row, _ in rows) for place in keep]
     return [
@@ -82,8 +82,8 @@ def _table(parts: Parts, paired: bool, *, in_nats: bool = False) -> list[tuple[s
     ]
 
 
-def _cells(name: str, part: Part, in_nats: bool) -> tuple[str, ...]:
-    level, change = (level_in_nats, nats) if in_nats else (percent, points)
+def _cells(name: str, part: Part, of_margins: bool) -> tuple[str, ...]:
+    level, change = (in_nats, nats) if of_margins else (percent, points)
     ends = f"{change(part.interval[0])} to {change(part.interval[1])}"
     chance = "<0.001" if part.p_value < 0.001 else f"{part.p_value:.3f}"
     mark = "*" if part.where.context_length is not None and part.is_notable else ""

@@ -56,6 +56,11 @@ def short_number(value: float) -> str:
     return f"{value:.0f}" if value >= 9.95 or value == round(value) else f"{value:.1f}"
 
 
+def in_nats(margin: float) -> str:
+    """`8.21`, `−0.31`."""
+    return f"{margin:,.2f}".replace("-", "−").replace("−0.00", "0.00")
+
+
 def duration(seconds: float) -> str:
     """`40 s`, `2 min`, `1 h 20 min`, `3 d 4 h`: what one says, not what one measures."""
     if seconds < 90:

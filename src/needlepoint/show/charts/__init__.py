@@ -6,6 +6,7 @@ from .curves import accuracy_spec, position_spec
 from .difference import difference_spec
 from .fonts import chinese_font
 from .heatmap import heatmap_spec
+from .margin import margin_spec
 from .multiples import accuracy_of_runs_spec, multiples_spec, overview_spec
 from .needles import recall_spec
 from .outcomes import outcomes_spec
@@ -28,6 +29,7 @@ __all__ = [
     "heatmap_spec",
     "heatmap_specs",
     "latency_spec",
+    "margin_spec",
     "multiples_spec",
     "outcomes_spec",
     "overview_spec",

@@ -10,6 +10,7 @@ from ..facts import records, subsets_of
 from .curves import accuracy_spec, position_spec
 from .difference import difference_spec
 from .heatmap import heatmap_spec
+from .margin import margin_spec
 from .multiples import Runs, accuracy_of_runs_spec, multiples_spec
 from .needles import recall_spec
 from .outcomes import outcomes_spec
@@ -24,6 +25,7 @@ _OF_ONE: Mapping[str, tuple[str, Callable[[Mapping[str, Any], ChartLook | None],
     "latency": ("latency_by_length", latency_spec),
     "tokens": ("tokens_by_length", tokens_spec),
     "recall": ("recall_of_needles", recall_spec),
+    "margin": ("margin_by_length", margin_spec),
 }
 _HEATMAP = "needle_haystack_heatmap"
 CHARTS = ("heatmap", *_OF_ONE)

@@ -66,55 +66,66 @@ def curve_spec(
     marks: Sequence[Spec] = (),
 ) -> Spec:
     """Lines of scores from 0 to 1 over `x`, by name; squares come with their place and its label."""
-    names = list(rows)
     values = [_datum(name, *item, look.lang) for name, line in rows.items() for item in line]
-    banded = [row for row in values if row["low"] is not None]
-    colours = list(series_colours(look.theme))[: len(names)]
-    colour: dict[str, Any] = {
-        "field": "series",
-        "type": "nominal",
-        "scale": {"domain": names, "range": (colours * len(names))[: len(names)]},
-        "legend": {"title": None, "orient": "top", "symbolOpacity": 1, "offset": 6} if len(names) > 1 else None,
-    }
-    shape = {
-        "field": "series",
-        "type": "nominal",
-        "scale": {"domain": names, "range": (list(_SHAPES) * len(names))[: len(names)]},
-        "legend": colour["legend"],
-    }
+    unmeasured = list(dict.fromkeys(at for line in rows.values() for _, at, one in line if one.is_invalid))
+    said = [word("none_at", look.lang, places=", ".join(unmeasured))] if unmeasured else []
     y = {
-        "field": "score",
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
         "axis": {"format": ".0%", "tickCount": 5, "title": word("accuracy", look.lang), "domain": False},
     }
+    return lines_spec(list(rows), values, x, y, look, title, level=level, marks=marks, said=said)
+
+
+def lines_spec(
+    names: Sequence[str],
+    values: Sequence[Spec],
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
+    look: ChartLook,
+    title: str,
+    *,
+    level: float | None = None,
+    marks: Sequence[Spec] = (),
+    said: Sequence[str] = (),
+) -> Spec:
+    """Lines of `value`, by `series`, with bands from `low` to `high` where there are some."""
+    banded = [row for row in values if row["low"] is not None]
+    legend = {"title": None, "orient": "top", "symbolOpacity": 1, "offset": 6} if len(names) > 1 else None
+    colour, shape = (
+        {
+            "field": "series",
+            "type": "nominal",
+            "scale": {"domain": names, "range": (list(some) * len(names))[: len(names)]},
+            "legend": legend,
+        }
+        for some in (series_colours(look.theme), _SHAPES)
+    )
     ends = {"field": "ends", "type": "nominal", "title": word("interval", look.lang, level=level or 0.95)}
     tips = [
         *([{"field": "series", "type": "nominal", "title": word("subset", look.lang)}] if len(names) > 1 else []),
         {"field": "at", "type": "nominal", "title": x["axis"]["title"]},
-        {"field": "shown", "type": "nominal", "title": word("accuracy", look.lang)},
+        {"field": "shown", "type": "nominal", "title": y["axis"]["title"]},
         *([ends] if banded else []),
         {"field": "trials", "type": "nominal", "title": word("trials", look.lang)},
     ]
     layers: list[Spec] = []
-    said = [word("band", look.lang, level=level or 0.95)] if banded else []
-    unmeasured = list(dict.fromkeys(at for line in rows.values() for _, at, one in line if one.is_invalid))
-    if unmeasured:
-        said.append(word("none_at", look.lang, places=", ".join(unmeasured)))
     if banded:
+        said = [word("band", look.lang, level=level or 0.95), *said]
         limits = {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
         layers.append({"mark": {"type": "area", "opacity": 0.16, **_QUIET}, "encoding": limits})
         if len(names) == 1 or len(values) <= 2 * len(names):
             layers.append({"mark": {"type": "rule", "opacity": 0.55, **_QUIET}, "encoding": limits})
-    layers.append({"mark": {"type": "line", "strokeWidth": 2, **_QUIET}, "encoding": {"y": y, "color": colour}})
+    middle = {"y": {**y, "field": "value"}, "color": colour}
+    layers.append({"mark": {"type": "line", "strokeWidth": 2, **_QUIET}, "encoding": middle})
     points = {"type": "point", "filled": True, "size": 42, "opacity": 1}
-    layers.append({"mark": points, "encoding": {"y": y, "color": colour, "shape": shape, "tooltip": tips}})
+    layers.append({"mark": points, "encoding": {**middle, "shape": shape, "tooltip": tips}})
     return {
         "$schema": SCHEMA,
         "title": headline(title, WIDTH + 40, look.lang, said),
         "width": WIDTH,
         "height": HEIGHT,
-        "data": {"values": values},
+        "data": {"values": list(values)},
         "encoding": {"x": dict(x)},
         "layer": [*marks, *layers],
         "config": config(look.theme, chinese=look.lang == "zh" or has_chinese(title + "".join(names))),
@@ -134,7 +145,7 @@ def _datum(name: str, place: float, at: str, one: Square, lang: Lang) -> Spec:
         "series": name,
         "place": place,
         "at": at,
-        "score": one.score,
+        "value": one.score,
         "low": None if one.ends is None or one.score is None else max(0.0, one.ends[0]),
         "high": None if one.ends is None or one.score is None else min(1.0, one.ends[1]),
         "shown": percent(one.score),

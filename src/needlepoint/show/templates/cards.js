@@ -53,6 +53,10 @@ function facts(trial) {
     add("f_depth", trial.achieved_depth === null ? null : depth(trial.achieved_depth),
       `${say("asked_for", {value: depth(trial.depth)})}${trial.boundary ? `, ${WORDS[`b_${trial.boundary}`] || trial.boundary}` : ""}`);
   }
+  if (trial.margin) {
+    const [gold, wrong, rival] = trial.margin;
+    add("f_margin", say("nats", {n: nats(gold - wrong)}), say("margin_of", {gold: nats(gold), rival: text(rival), wrong: nats(wrong)}));
+  }
   add("f_prompt", trial.prompt === null ? null : number(trial.prompt),
     trial.sent !== null && trial.sent !== trial.prompt ? say("f_sent", {n: number(trial.sent)}) : null);
   add("f_cached", trial.cached === null ? null : number(trial.cached),

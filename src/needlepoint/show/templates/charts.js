@@ -33,9 +33,9 @@ function spaced(values, where, gap) {
   return kept;
 }
 
-function frame({label, xs, xFormat, xTitle, top, yFormat, x, y, width, height}) {
+function frame({label, xs, xFormat, xTitle, floor = 0, top, yFormat, x, y, width, height}) {
   const bottom = height - MARGIN.bottom;
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => share * top);
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => floor + share * (top - floor));
   return [
     s("title", {}, label),
     ticks.map((tick) => [
@@ -49,18 +49,28 @@ function frame({label, xs, xFormat, xTitle, top, yFormat, x, y, width, height}) 
 
 const swatch = (n) => h("i", {class: `swatch c${n % 6}`, "aria-hidden": "true"});
 
+/** The ends of an axis with four even steps that holds 0 and both values: [floor, top]. */
+function ends(low, high) {
+  const size = 10 ** Math.floor(Math.log10(Math.max(high, 0) - Math.min(low, 0) || 1) - 1);
+  for (const step of [2, 2.5, 4, 5, 10, 20, 25, 50].map((factor) => factor * size)) {
+    const floor = Math.floor(Math.min(low, 0) / step) * step;
+    if (floor + 4 * step >= high) return [floor, floor + 4 * step];
+  }
+  return [low, high];
+}
+
 /** Lines with bands. `series`: [{name, points: [{x, y, low, high}]}]; `marks`: [{x | y, label}]. */
-function lineChart({title, series, xFormat, xTitle, yFormat, top, marks = [], note}) {
+function lineChart({title, series, xFormat, xTitle, yFormat, floor = 0, top, marks = [], note}) {
   const drawn = series.filter((one) => one.points.length);
   if (!drawn.length) return null;
   const xs = sorted(drawn.flatMap((one) => one.points.map((point) => point.x)));
   const {width, height} = size();
   const x = scale(xs, MARGIN.left + 8, width - MARGIN.right - 8);
   const bottom = height - MARGIN.bottom;
-  const y = (value) => bottom - (bottom - MARGIN.top) * Math.min(Math.max(value / top, 0), 1);
+  const y = (value) => bottom - (bottom - MARGIN.top) * Math.min(Math.max((value - floor) / (top - floor), 0), 1);
   const path = (points) => points.map(([px, py], n) => `${n ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`).join("");
   const chart = s("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, class: "chart"},
-    frame({label: title, xs, xFormat, xTitle, top, yFormat, x, y, width, height}),
+    frame({label: title, xs, xFormat, xTitle, floor, top, yFormat, x, y, width, height}),
     drawn.map((one, n) => {
       const banded = one.points.filter((point) => point.low !== null && point.low !== undefined);
       const edge = [...banded.map((p) => [x(p.x), y(p.high)]), ...banded.toReversed().map((p) => [x(p.x), y(p.low)])];
@@ -177,6 +187,11 @@ function chartsOf(subsetName) {
     .map(({context_length: x, tokens: used}) => ({x, y: used.cached / used.prompt, said: percentExact(used.cached / used.prompt)})));
   const found = by((run, subset) => (run.recall || []).filter((row) => row.subset === subset.name)
     .map((row) => ({x: row.context_length, y: row.score, said: `${percentExact(row.score)} · ${say("all_found", {share: percentExact(row.all_found)})}`})));
+  const ahead = by((run, subset) => ((((run.margin || {}).subsets || []).find((row) => row.name === subset.name) || {}).lengths || [])
+    .map(({context_length: x, mean, interval: span}) => ({x, y: mean, low: span && span[0], high: span && span[1],
+      said: `${nats(mean)}${span ? ` [${span.map(nats).join(",\u00a0")}]` : ""}`})));
+  const reached = ahead.flatMap((one) => one.points.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]));
+  const [deepest, highest] = ends(Math.min(0, ...reached), Math.max(0, ...reached));
   const longest = Math.max(0, ...took.flatMap((one) => one.points.map((point) => point.high)));
   const top = [1, 2, 4, 6, 8, 10].map((step) => step * 10 ** Math.floor(Math.log10(longest || 1))).find((limit) => limit >= longest);
   const lengths = {xFormat: tokens, xTitle: say("axis_length")};
@@ -197,6 +212,10 @@ function chartsOf(subsetName) {
       return stackChart({title: `${say("outcomes_by_length")} · ${RUNS.length > 1 ? `${run.label} · ` : ""}${nameOf(subset.name)}`, rows, ...lengths});
     })),
     lineChart({title: say("recall_by_length") + suffix, series: found, ...lengths, yFormat: percent, top: 1, note: say("recall_note")}),
+    lineChart({
+      title: say("margin_by_length") + suffix, series: ahead, ...lengths, yFormat: (value) => minus(Math.round(value * 1e6) / 1e6),
+      floor: deepest, top: highest, marks: deepest < 0 ? [{y: 0, label: ""}] : [], note: [say("margin_note"), bandNote(ahead)].filter(Boolean).join(" "),
+    }),
     longest > 0 ? lineChart({title: say("latency_by_length") + suffix, series: took, ...lengths, yFormat: seconds, top, note: say("latency_note")}) : null,
     lineChart({title: say("cached_by_length") + suffix, series: read, ...lengths, yFormat: percent, top: 1}),
   ];

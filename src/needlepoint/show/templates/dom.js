@@ -90,6 +90,9 @@ const interval = (ends) => (ends ? `[${ends.map((end) => Math.round(end * 100)).
 const depth = (value) => `${Math.round(value * 10) / 10}%`;
 const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
 
+const minus = (value) => String(value).replace("-", "−");
+const nats = (value) => minus(value.toFixed(2));
+
 /** For an axis: 1k, 4.4k, 131k, 1M. */
 function tokens(n) {
   if (n < 1000) return String(n);
