@@ -6,6 +6,7 @@ layout, another scorer.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -97,7 +98,13 @@ class CompareResult:
         return {
             "schema": 1,
             "runs": [{"name": run.name, "folder": str(run.folder), "scorer": run.scorer} for run in self.runs],
-            "gate": None if gate is None else {"fail_if_worse": gate.fail_if_worse, "max_lost": gate.max_lost},
+            "gate": None
+            if gate is None
+            else {
+                "fail_if_worse": gate.fail_if_worse,
+                "max_lost": gate.max_lost,
+                "fail_if_margin_worse": gate.fail_if_margin_worse,
+            },
             "passed": self.passed,
             "comparisons": [
                 {
@@ -134,6 +141,7 @@ def compare(
     margin: float | str | None = None,
     fail_if_worse: float | str | None = None,
     max_lost: float | str | None = None,
+    fail_if_margin_worse: float | str | None = None,
     seed: int = 0,
     notify: Notify | None = None,
 ) -> CompareResult:
@@ -142,13 +150,16 @@ def compare(
     `unpaired` takes them as separate samples, for runs that asked different prompts; `scorer` names the scoring that
     all are compared on. `margin` asks whether they are alike within it. `fail_if_worse` is the drop of accuracy from
     which on `passed` is False, where it is more than chance; so it is where more than a share `max_lost` of what the
-    first run measured is lost. Shares are numbers or texts such as "2%". Raises `NeedlepointError` with the reason
-    where the runs cannot be compared.
+    first run measured is lost. `fail_if_margin_worse` is the same for margins, in nats. Shares are numbers or texts
+    such as "2%". Raises `NeedlepointError` with the reason where the runs cannot be compared.
     """
     alike = _share(margin, "--margin", above_zero=True)
     worse, lost = _share(fail_if_worse, "--fail-if-worse"), _share(max_lost, "--max-lost")
-    if lost is not None and worse is None:
+    lower = _nats(fail_if_margin_worse, "--fail-if-margin-worse")
+    if lost is not None and worse is None and lower is None:
         raise UsageError("--max-lost goes with --fail-if-worse, as in --fail-if-worse 0 --max-lost 1%.")
+    if lower is not None and unpaired:
+        raise UsageError("--fail-if-margin-worse takes the same questions: margins are not compared --unpaired.")
     say = notify or (lambda text: None)
     runs = _read([user_path(os.fspath(path)) for path in (one, other, *more)], scorer)
     for run in runs:
@@ -156,6 +167,9 @@ def compare(
             say(note)
     _check_searches(runs)
     _check_layouts(runs)
+    bare = next((run for run in runs if lower is not None and not any(row[1].margin for row in run.rows)), None)
+    if bare is not None:
+        raise UsageError(f"--fail-if-margin-worse: {bare.folder} has no margins. Ask with --metric logprob.")
     made: list[Comparison] = []
     for second in runs[1:]:
         names = runs[0].name, second.name
@@ -177,7 +191,9 @@ def compare(
         adjusted = holm([1.0 if found.whole is None else found.whole.p_value for found in made])
         made = [replace(found, p_adjusted=p) for found, p in zip(made, adjusted, strict=True)]
         made = _with_margins_adjusted(made)
-    gate = None if worse is None else Gate(fail_if_worse=worse, max_lost=lost or 0.0)
+    gate = None
+    if worse is not None or lower is not None:
+        gate = Gate(fail_if_worse=worse, max_lost=lost or 0.0, fail_if_margin_worse=lower)
     return CompareResult(runs=runs, comparisons=tuple(made), gate=gate)
 
 
@@ -220,6 +236,16 @@ def _share(value: float | str | None, flag: str, *, above_zero: bool = False) ->
         hint = f" Did you mean {value}%?" if re.fullmatch(r"[1-9]\d?(\.\d+)?", str(value).strip()) else ""
         raise UsageError(f"{flag} must be a share {least} up to 1, such as 0.02 or 2%; not {value!r}.{hint}")
     return float(number)
+
+
+def _nats(value: float | str | None, flag: str) -> float | None:
+    try:
+        number = None if value is None or isinstance(value, bool) else float(value)
+    except ValueError:
+        number = None
+    if value is not None and (number is None or not 0 <= number < math.inf):
+        raise UsageError(f"{flag} must be a number of nats from 0 on, such as 0.5; not {value!r}.")
+    return number
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

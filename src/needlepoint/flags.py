@@ -273,6 +273,9 @@ FailIfWorse = Annotated[
 MaxLost = Annotated[
     str | None, _option(BARS, "SHARE", "Share of the first run's trials that may be lost; none where not given.")
 ]
+FailIfMarginWorse = Annotated[
+    str | None, _option(BARS, "NATS", "Exit with 1 where margins are lower by this or more, and by more than chance.")
+]
 Flips = Annotated[str | None, _option(OUTPUT, "N", "Flipped answers to show; 6 in the terminal, 20 in Markdown.")]
 Summary = Annotated[str | None, _option(OUTPUT, "FORMAT", "md for a pull request, or junit for CI.")]
 SummaryOut = Annotated[

@@ -163,12 +163,22 @@ def with_margins(folder: Path, value: float, into: Path, seed: int = 0) -> Path:
     return into
 
 
-def test_margins_of_runs_are_compared_and_are_no_part_of_the_bar(
+def test_margins_of_runs_are_compared_and_have_a_bar_of_their_own(
     run: Typed, made: Callable[..., Path], tmp_path: Path
 ) -> None:
     one, other = (with_margins(made(), value, tmp_path / f"{value:g}") for value in (8.0, 6.0))
     code, out, _ = run("compare", one, other, "--fail-if-worse", "0")
     assert code == 0 and "Margins fell: 8.09 → 6.09, −2.00 nats" in out and "Margins, in nats" in out
+    code, out, err = run("compare", one, other, "--fail-if-margin-worse", "1.5")
+    assert code == 1 and "FAILED: margins are 2 nats lower (p < 0.001), and 1.5 nats or more is too much." in out
+    assert "margins are 2 nats lower" in err
+    code, out, _ = run("compare", one, other, "--fail-if-worse", "1%", "--fail-if-margin-worse", "2.5")
+    assert code == 0 and "PASSED: 1 point or more, or margins lower by 2.5 nats or more would have failed" in out
+    code, out, _ = run("compare", one, other, "--fail-if-margin-worse", "0", "--summary", "junit")
+    cases = {case.get("name"): len(case) for case in Xml.fromstring(out.encode()).iter("testcase")}
+    assert code == 1 and cases == {"coverage": 0, "margin": 1}
+    code, _, err = run("compare", one, made(), "--fail-if-margin-worse", "0")
+    assert code == 2 and "has no margins. Ask with --metric logprob." in err
     code, out, _ = run("compare", one, other, "--json")
     told = json.loads(out)["comparisons"][0]["logprob_margin"]
     assert told["overall"]["difference"] == -2 and [row["n"] for row in told["lengths"]] == [8, 8]
@@ -296,6 +306,9 @@ def test_from_python_the_result_is_typed(made: Callable[..., Path]) -> None:
         (["A", "B", "--fail-if-worse", "lots"], "not 'lots'"),
         (["A", "B", "--fail-if-worse", "nan"], "not 'nan'"),
         (["A", "B", "--margin", "0"], "--margin must be a share above 0"),
+        (["A", "B", "--fail-if-margin-worse", "1%"], "must be a number of nats from 0 on, such as 0.5; not '1%'"),
+        (["A", "B", "--fail-if-margin-worse", "nan"], "not 'nan'"),
+        (["A", "B", "--fail-if-margin-worse", "1", "--unpaired"], "margins are not compared --unpaired"),
         (["A", "B", "--max-lost", "1%"], "--max-lost goes with --fail-if-worse"),
         (["A", "B", "--summary", "html"], "--summary must be md or junit"),
         (["A", "B", "--out", "x.md"], "Give --summary md"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -137,6 +138,34 @@ def test_what_was_no_measurement_has_no_margin_to_compare() -> None:
     cut = [(trial, reply, replace(score, outcome="truncated", score=None)) for trial, reply, score in one[:5]]
     found = changed(one, [*cut, *one[5:]])
     assert found is not None and found.whole.n == 15 and found.p_value == 1.0
+
+
+def test_a_bar_on_margins_fails_where_they_fell_by_as_much_and_no_answer_flipped() -> None:
+    questions = list(trials((1_000, 2_000), DEPTHS))
+    before, noise = drawn(questions, "a", mean=9), drawn(questions, "b")
+    one = with_margins(questions, before)
+    other = with_margins(questions, lambda trial: before(trial) - 0.8 + 0.2 * noise(trial))
+    found = compare_pairs(pair_rows(one, other), names=("a", "b"), scorer="rules")
+    for bar, falls_short in ((0.0, True), (0.5, True), (1.0, False)):
+        gate = Gate(fail_if_worse=None, fail_if_margin_worse=bar)
+        assert [short.bar for short in gate.shortfalls(found)] == (["margin"] if falls_short else [])
+        assert gate.bars == ("coverage", "margin")
+    (told,) = Gate(fail_if_worse=0.02, fail_if_margin_worse=0.5).shortfalls(found)
+    assert re.fullmatch(r"margins are 0\.\d+ nats lower \(p < 0\.001\), and 0\.5 nats or more is too much", told.says)
+    back = compare_pairs(pair_rows(other, one), names=("b", "a"), scorer="rules")
+    assert not Gate(fail_if_worse=0.0, fail_if_margin_worse=0.0).shortfalls(back)
+
+
+def test_margins_that_are_lost_fail_their_bar_as_lost_trials_do() -> None:
+    questions = list(trials((1_000, 2_000), DEPTHS))
+    whole = with_margins(questions, lambda _: 8.0)
+    some = with_margins(questions, lambda trial: 8.0 if trial.context_length == 1_000 else None)
+    found = compare_pairs(pair_rows(whole, some), names=("a", "b"), scorer="rules")
+    (told,) = Gate(fail_if_worse=None, fail_if_margin_worse=0.5).shortfalls(found)
+    assert told.says == "10 of 20 margins that the first run has are lost"
+    assert not Gate(fail_if_worse=None, fail_if_margin_worse=0.5, max_lost=0.5).shortfalls(found)
+    none = compare_pairs(pair_rows(whole, with_margins(questions, lambda _: None)), names=("a", "b"), scorer="rules")
+    assert [short.bar for short in Gate(fail_if_worse=0.0, fail_if_margin_worse=0.5).shortfalls(none)] == ["margin"]
 
 
 def test_the_json_of_margins_is_plain() -> None:

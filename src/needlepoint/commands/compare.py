@@ -22,6 +22,7 @@ def compare_runs(
     margin: str | None,
     fail_if_worse: str | None,
     max_lost: str | None,
+    fail_if_margin_worse: str | None,
     flips: object,
     seed: object,
     summary: str | None,
@@ -46,6 +47,7 @@ def compare_runs(
         margin=margin,
         fail_if_worse=fail_if_worse,
         max_lost=max_lost,
+        fail_if_margin_worse=fail_if_margin_worse,
         seed=dice,
         notify=notify,
     )

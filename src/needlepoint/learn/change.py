@@ -140,6 +140,10 @@ class MarginChange:
 
     parts: Parts
     whole: Part
+    one: int
+    """Trials that have a margin in the first run."""
+    lost: int
+    """Those of them that the other run measured without one, or didn't measure."""
     p_adjusted: float | None = None
 
     @property
@@ -168,6 +172,8 @@ class MarginChange:
     def json(self) -> dict[str, Any]:
         return {
             "unit": "nats",
+            "trials": self.one,
+            "lost": self.lost,
             "overall": self.whole.json(),
             "p_adjusted": None if self.p_adjusted is None else short(self.p_adjusted),
             **_parts_json(self.parts),

@@ -77,7 +77,7 @@ def compare_pairs(
         flips=tuple(sorted(flips, key=lambda flip: flip.change)),
         equivalence=None if shift is None else equivalence(shift.interval, margin),
         sight=None if shift is None or parts.whole is None else _sight(questions, shift, parts.whole, wanted),
-        logprob_margin=_margin_change(both, seed),
+        logprob_margin=_margin_change(pairing, both, seed),
         notes=tuple(notes),
     )
 
@@ -195,11 +195,16 @@ def _sight(questions: Sequence[_Question], shift: Shift, whole: Part, wanted: fl
 # --- margins ----------------------------------------------------------------------------------------------------------
 
 
-def _margin_change(pairs: Iterable[Pair], seed: int) -> MarginChange | None:
-    both = [pair for pair in pairs if _margin(pair.one) is not None and _margin(pair.other) is not None]
-    questions = _questions(both, _margin)
-    parts = parts_of(questions, lambda one: one.place, lambda some, where: _margin_part(some, where, seed))
-    return None if parts.whole is None else MarginChange(parts=parts, whole=parts.whole)
+def _margin_change(pairing: Pairing, measured_by_both: Iterable[Pair], seed: int) -> MarginChange | None:
+    both = [pair for pair in measured_by_both if _margin(pair.one) is not None and _margin(pair.other) is not None]
+    parts = parts_of(
+        _questions(both, _margin), lambda one: one.place, lambda some, where: _margin_part(some, where, seed)
+    )
+    if parts.whole is None:
+        return None
+    rows = [*(pair.one for pair in pairing.pairs), *pairing.only_one]
+    one = sum(_margin(row) is not None and _value(row) is not None for row in rows)
+    return MarginChange(parts=parts, whole=parts.whole, one=one, lost=one - len(both))
 
 
 def _margin_part(questions: Sequence[_Question], where: Where, seed: int) -> Part | None:

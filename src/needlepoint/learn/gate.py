@@ -6,13 +6,14 @@ answers nothing would otherwise pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from .change import Comparison
 from .effective import ENOUGH_COVERAGE
 
+Bar = Literal["accuracy", "coverage", "margin"]
 _TINY = 1e-9
 
 
@@ -20,39 +21,76 @@ _TINY = 1e-9
 class Shortfall:
     """A bar that was missed, and by what, in a sentence."""
 
-    bar: Literal["accuracy", "coverage"]
+    bar: Bar
     says: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """What a run may be worse by. Accuracy falls short where it is worse by `fail_if_worse` or more and by more than
-    chance (p < 0.05, two-sided); coverage where more than a share `max_lost` of what the first run measured is lost."""
+    chance (p < 0.05, two-sided); coverage where more than a share `max_lost` of what the first run measured is lost;
+    margins where they are lower by `fail_if_margin_worse` nats or more and by more than chance, or too many lost."""
 
-    fail_if_worse: float
+    fail_if_worse: float | None
     max_lost: float = 0.0
+    fail_if_margin_worse: float | None = None
+
+    @property
+    def bars(self) -> tuple[Bar, ...]:
+        """Those that are set; coverage always is."""
+        accuracy: tuple[Bar, ...] = () if self.fail_if_worse is None else ("accuracy",)
+        margin: tuple[Bar, ...] = () if self.fail_if_margin_worse is None else ("margin",)
+        return (*accuracy, "coverage", *margin)
 
     def shortfalls(self, comparison: Comparison) -> tuple[Shortfall, ...]:
         found: list[Shortfall] = []
         change, p_value = comparison.difference, comparison.p_value
-        if change is not None and comparison.is_worse and -change >= self.fail_if_worse - _TINY:
-            chance = "p < 0.001" if (p_value or 0) < 0.001 else f"p = {p_value:.2g}"
-            found.append(
-                Shortfall(
-                    "accuracy",
-                    f"accuracy is {-change * 100:.1f} points worse ({chance}), and {self.too_much()} is too much",
-                )
-            )
+        bar = self.fail_if_worse
+        if bar is not None and change is not None and comparison.is_worse and -change >= bar - _TINY:
+            told = f"accuracy is {-change * 100:.1f} points worse ({_chance(p_value)})"
+            found.append(Shortfall("accuracy", f"{told}, and {_drop(bar)} is too much"))
         coverage = comparison.coverage
         if coverage.share_lost > self.max_lost + _TINY:
             why = ", ".join(f"{n:,} {outcome.replace('_', ' ')}" for outcome, n in coverage.reasons.items())
             told = f"{coverage.lost:,} of {coverage.one:,} trials that the first run measured are lost"
             allowed = f"; {self.max_lost:.4g} may be" if self.max_lost else ""
             found.append(Shortfall("coverage", f"{told}{f' ({why})' if why else ''}{allowed}"))
-        return tuple(found)
+        return (*found, *self._of_margins(comparison))
+
+    def _of_margins(self, comparison: Comparison) -> Iterator[Shortfall]:
+        bar, change = self.fail_if_margin_worse, comparison.logprob_margin
+        if bar is None:
+            return
+        if change is None:
+            yield Shortfall("margin", "no two questions have a margin in both runs")
+            return
+        told = []
+        if change.is_worse and -change.difference >= bar - _TINY:
+            drop = f"margins are {-change.difference:.3g} nats lower ({_chance(change.p_value)})"
+            told.append(f"{drop}, and {_fall(bar)} is too much")
+        if change.lost > self.max_lost * change.one + _TINY:
+            told.append(f"{change.lost:,} of {change.one:,} margins that the first run has are lost")
+        if told:
+            yield Shortfall("margin", "; ".join(told))
 
     def too_much(self) -> str:
-        return f"{points_of(self.fail_if_worse)} or more" if self.fail_if_worse else "any drop"
+        """`2 points or more, or margins lower by 0.5 nats or more`."""
+        told = [] if self.fail_if_worse is None else [_drop(self.fail_if_worse)]
+        if (bar := self.fail_if_margin_worse) is not None:
+            told.append(f"margins lower by {_fall(bar)}" if bar else f"{_fall(bar)} of margins")
+        return ", or ".join(told)
+
+
+def _drop(bar: float) -> str:
+    return f"{points_of(bar)} or more" if bar else "any drop"
+
+
+def _fall(bar: float) -> str:
+    return f"{bar:g} nats or more" if bar else "any fall"
+
+
+def _chance(p_value: float | None) -> str:
+    return "p < 0.001" if (p_value or 0) < 0.001 else f"p = {p_value:.2g}"
 
 
 def shortfall(report: Mapping[str, Any], bar: float) -> Shortfall | None:

@@ -14,7 +14,7 @@ from ..learn.gate import Gate, Shortfall
 from .verdict import details, flip_place, most_telling, verdict
 from .visible import visible, visible_line
 
-_BARS = ("accuracy", "coverage")
+_WITHOUT_GATE = ("accuracy", "coverage")
 _MOST_FLIPS = 20
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -26,7 +26,7 @@ def junit_xml(comparisons: Sequence[tuple[Comparison, Sequence[Shortfall]]], *, 
     for found, shortfalls in comparisons:
         root.append(_suite(found, {short.bar: short for short in shortfalls}, gate))
         failures += len({short.bar for short in shortfalls})
-    n = len(_BARS) * len(comparisons)
+    n = len(_bars(gate)) * len(comparisons)
     root.attrib |= {"tests": str(n), "failures": str(failures), "errors": "0"}
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
@@ -37,17 +37,17 @@ def _suite(found: Comparison, missed: dict[str, Shortfall], gate: Gate | None) -
     suite = Xml.Element(
         "testsuite",
         name=_legal(visible_line(name)),
-        tests=str(len(_BARS)),
+        tests=str(len(_bars(gate))),
         failures=str(len(missed)),
         errors="0",
-        skipped=str(len(_BARS) if gate is None else 0),
+        skipped=str(len(_bars(gate)) if gate is None else 0),
         time="0",
     )
     properties = Xml.SubElement(suite, "properties")
     for key, value in _numbers(found).items():
         Xml.SubElement(properties, "property", name=key, value=value)
     classname = "needlepoint.compare." + re.sub(r"[^\w-]+", "-", visible_line(found.other)).strip("-")
-    for bar in _BARS:
+    for bar in _bars(gate):
         case = Xml.SubElement(suite, "testcase", name=bar, classname=classname, time="0")
         if bar in missed:
             failure = Xml.SubElement(case, "failure", message=_legal(visible_line(missed[bar].says)), type=bar)
@@ -57,6 +57,10 @@ def _suite(found: Comparison, missed: dict[str, Shortfall], gate: Gate | None) -
     out = Xml.SubElement(suite, "system-out")
     out.text = _legal("\n".join([verdict(found), *details(found)]))
     return suite
+
+
+def _bars(gate: Gate | None) -> tuple[str, ...]:
+    return _WITHOUT_GATE if gate is None else gate.bars
 
 
 def _numbers(found: Comparison) -> dict[str, str]:

@@ -143,6 +143,8 @@ def gate_words(gate: Gate | None, shortfalls: Iterable[Shortfall], found: Compar
 
 def _unseen(gate: Gate, found: Comparison) -> str:
     """A bar that holds says little where nobody could have seen it fall."""
+    if gate.fail_if_worse is None:
+        return ""
     drop = None if found.sight is None else found.sight.drop
     if drop is not None and drop <= max(gate.fail_if_worse, _FINE):
         return ""
