@@ -220,6 +220,9 @@ def test_margins_stand_on_cards_and_in_a_chart_that_goes_below_0(opened: Opened)
     assert len(rows) == 4 and "2.40 [2.40,\u00a02.40]" in rows[0] and rows[3].startswith("32k\t−0.70 ")
     zero, lowest = (chart.locator(f"svg {mark}").first for mark in ("line.mark", "path.line"))
     assert zero.bounding_box()["y"] < sum(lowest.bounding_box()[side] for side in ("y", "height"))
+    several = [a_page_run(with_margins(some_rows(model=name)), model=name) for name in "ab"]
+    each = opened(page_html(several)).get_by_role("img", name="Margin by context length · ")
+    assert each.count() == 2 and each.first.locator("path.line").count() == 2  # a chart a subset, a line a run
     assert "Margin" not in opened(page_html([a_page_run(some_rows())])).locator("main").inner_text()
 
 
