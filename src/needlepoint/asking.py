@@ -90,7 +90,7 @@ class Asking:
             trial = self._trial(prompt)
             self._watcher.started(trial)
             if self._config.metric == "logprob" and isinstance(prompt, Prompt):
-                prompt = replace(prompt, alternatives=alternatives_of(prompt, seed=self._config.seed))
+                prompt = replace(prompt, alternatives=alternatives_of(prompt))
             yield Job(trial, prompt, wave)
 
     def _is_open(self, prompt: Prompt | FilePrompt) -> bool:

@@ -423,12 +423,6 @@ def _pair_notes(one: Run, other: Run, pairing: Pairing) -> Iterator[str]:
             f"The prompts of {pairing.unproven:,} pairs are not known, since results were imported: they are paired by "
             "subset, length, depth and number."
         )
-    seeds = [run.settings.identity.get("seed", 0) for run in (one, other)]
-    if seeds[0] != seeds[1] and any(pair.one[1].margin and pair.other[1].margin for pair in pairing.pairs):
-        yield (
-            f"Their seeds differ ({seeds[0]} and {seeds[1]}), and so may the wrong values that margins are against: "
-            "ask both with the same --seed."
-        )
     if pairing.only_other:
         yield f"{len(pairing.only_other):,} trials of {other.name} were not asked in {one.name}, and are left out."
 

@@ -188,7 +188,7 @@ def test_margins_of_runs_are_compared_and_have_a_bar_of_their_own(
     assert code == 0 and "Margins" not in out
     again = with_margins(made(), 8.0, tmp_path / "again", seed=5)
     code, out, _ = run("compare", one, again)
-    assert code == 0 and "Their seeds differ (0 and 5)" in out and "No sign that margins moved" in out
+    assert code == 0 and "No sign that margins moved" in out
     found = needlepoint.compare(one, other, again)
     fell, same = (each.logprob_margin for each in found.comparisons)
     assert fell is not None and same is not None and fell.is_worse and same.p_value == 1.0

@@ -1,7 +1,7 @@
 """What a fact's value could have been: the texts whose log-probabilities are compared with the right one's.
 
-Values of the same kind, drawn from the run's seed, and those of other needles in the same prompt, which a model that
-mixes facts up would say. Pure.
+Values of the same kind, drawn by the right one, so that who asks the same fact compares with the same values; and those
+of other needles in the same prompt, which a model that mixes facts up would say. Pure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS: Final = (
 )
 
 
-def alternatives_of(prompt: Prompt, *, seed: int) -> Alternatives:
+def alternatives_of(prompt: Prompt) -> Alternatives:
     """The right value of the prompt's fact and wrong ones, with the words that lead to a value where they come first.
 
     UsageError where there is no one value.
@@ -57,7 +57,7 @@ def alternatives_of(prompt: Prompt, *, seed: int) -> Alternatives:
                 "--metric logprob needs facts whose value is known: take --needle-set seed, native, number, word, uuid "
                 "or date instead of --needle."
             )
-        rivals = tuple(_drawn(prompt, gold, seed))
+        rivals = tuple(_drawn(prompt, gold))
     lead, at = "", needle.text.find(gold)
     before = needle.text[:at]
     if needle.key is not None and needle.key.lower() in before.lower():
@@ -70,14 +70,14 @@ def alternatives_of(prompt: Prompt, *, seed: int) -> Alternatives:
     )
 
 
-def _drawn(prompt: Prompt, gold: str, seed: int) -> list[str]:
+def _drawn(prompt: Prompt, gold: str) -> list[str]:
     """Values of the other needles in the text, as far as they are of this kind, and drawn ones."""
     kind, pattern = next((one for one in _KINDS if one[1].fullmatch(gold)), ("word", None))
     tongue = ENGLISH if prompt.needles[0].text.isascii() else CHINESE
     found: dict[str, None] = {}
     if pattern is not None:
         found = {match[0]: None for edit in prompt.edits for match in pattern.finditer(edit.text) if match[0] != gold}
-    rng = Random(f"{seed}:alternatives:{prompt.cell.subset}:{prompt.replicate}:{gold}")
+    rng = Random(f"alternatives:{gold}")
     left = DRAWN
     while left:
         value = tongue.values[kind](rng)

@@ -271,7 +271,7 @@ def test_a_prompts_alternatives_are_compared_beside_its_answer_and_cost_no_promp
     async def run() -> Any:
         model = create(str(folder))
         prompts = planned(await model.connect())
-        measured = [replace(prompt, alternatives=alternatives_of(prompt, seed=0)) for prompt in prompts]
+        measured = [replace(prompt, alternatives=alternatives_of(prompt)) for prompt in prompts]
         replies = await collect(model.ask(measured, SAMPLING))
         plain = await collect(model.ask(prompts, Sampling(max_tokens=6, reuse=False)))
         assert isinstance(model, TellsLogprobs)
