@@ -76,7 +76,6 @@ def position_test(cells: Mapping[Place, Tally], *, level: float = LEVEL) -> Posi
     texts = sorted({row.cluster for row in rows}, key=repr)
     own = {text: [row for row in rows if row.cluster == text] for text in texts} if len(texts) > 1 else {texts[0]: rows}
     over: Over = "texts" if len(texts) >= _FEWEST_TEXTS else "trials"
-    differences = [_mean([row.middle - row.edges for row in some]) for some in own.values()]
     if over == "texts":
         weights = [1 / len(own[row.cluster]) for row in rows]
     else:
@@ -86,6 +85,7 @@ def position_test(cells: Mapping[Place, Tally], *, level: float = LEVEL) -> Posi
     difference = middle - edges
     error = _chance_error(rows, weights)
     if over == "texts":
+        differences = [_mean([row.middle - row.edges for row in some]) for some in own.values()]
         p_value = _sign_flips(differences)
         error = max(error, _standard_error(differences))
         reach = t_quantile(0.5 + level / 2, len(texts) - 1) * error
@@ -209,10 +209,11 @@ def _chance_error(rows: Sequence[_Row], weights: Sequence[float]) -> float:
     scores of each group. Of right and wrong that gives p (1 - p); scores in between spread less, and count so."""
     groups: dict[tuple[int, bool], list[float]] = {}
     shares: dict[int, float] = {}
+    whole = math.fsum(weights)
     for row, weight in zip(rows, weights, strict=True):
         groups.setdefault((row.length, True), []).extend(row.middles)
         groups.setdefault((row.length, False), []).extend(row.outers)
-        shares[row.length] = shares.get(row.length, 0.0) + weight / math.fsum(weights)
+        shares[row.length] = shares.get(row.length, 0.0) + weight / whole
     variance = 0.0
     for (length, _), scores in groups.items():
         drawn = (math.fsum(scores) + 0.5) / (len(scores) + 1)
