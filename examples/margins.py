@@ -1,5 +1,6 @@
-"""How far is each answer from being wrong? Margins of one model by length, for weights in a folder or a server.
+"""How far is each answer from being wrong? Margins of one model by length: a GGUF, weights in a folder, or a server.
 
+    python examples/margins.py smollm2
     python examples/margins.py ./Qwen3-0.6B
     python examples/margins.py Qwen/Qwen3-8B http://localhost:8000/v1
 

@@ -110,8 +110,8 @@ def _check_logprob(config: TaskConfig, endpoint: Endpoint) -> None:
     """Raise where margins can't be measured, before anything is asked."""
     if "logprob" not in endpoint.capabilities:
         raise UsageError(
-            f"--metric logprob needs log-probabilities of given texts, which {config.model_name} does not tell. vLLM "
-            "and SGLang do, and models of this machine with --backend transformers."
+            f"--metric logprob needs log-probabilities of given texts, which {config.model_name} does not tell. vLLM, "
+            "SGLang and llama.cpp's server do, and models of this machine do."
         )
     if config.prompts is not None and not user_path(config.prompts).is_dir():
         raise UsageError("--metric logprob needs to know what else a value could be: a file of prompts doesn't say.")

@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from needlepoint.ask.models.llama_engine import Engine, cores
+from needlepoint.ask.models.llama_engine import Engine
 from needlepoint.ask.models.llama_reply import body_of, failure_of, options_of, reply_of, trimmed
 from needlepoint.ask.models.llamacpp import LlamaCppModel
+from needlepoint.ask.models.machine import cores
 from needlepoint.errors import TokenizerError, UsageError
 from needlepoint.plan.grid import Grid
 from needlepoint.plan.prompt import Prompt

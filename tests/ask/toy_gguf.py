@@ -1,9 +1,12 @@
-"""GGUF files written by hand: one layer of zeros under a vocabulary. They tokenize as real ones and answer nonsense."""
+"""GGUF files written by hand: a layer or two of zeros, or of noise, under a vocabulary. They tokenize as real ones and
+answer nonsense."""
 
 from __future__ import annotations
 
 import struct
+from array import array
 from pathlib import Path
+from random import Random
 from typing import Any
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
@@ -47,37 +50,50 @@ def _entry(key: str, value: Any) -> bytes:
     raise TypeError(key)
 
 
-def write_gguf(path: Path, vocabulary: dict[str, Any], *, drop: str = "", **more: Any) -> Path:
-    """A whole model of one layer of zeros, with the given `tokenizer.*` entries."""
+def write_gguf(
+    path: Path, vocabulary: dict[str, Any], *, drop: str = "", noise: int | None = None, window: int = 0, **more: Any
+) -> Path:
+    """A whole model of one layer, with the given `tokenizer.*` entries. Its weights are zeros, or drawn by `noise`.
+
+    With a `window` it is of a family whose every second layer sees no more than that many tokens, and has two.
+    """
     n_vocab, width = len(vocabulary["tokenizer.ggml.tokens"]), 32
+    family, layers = ("gemma2", 2) if window else ("llama", 1)
+    norms = ("attn", "post_attention", "ffn", "post_ffw") if window else ("attn", "ffn")
     entries: dict[str, Any] = {
-        "general.architecture": "llama",
+        "general.architecture": family,
         "general.name": "toy",
-        "llama.block_count": 1,
-        "llama.context_length": 2048,
-        "llama.embedding_length": width,
-        "llama.feed_forward_length": width,
-        "llama.attention.head_count": 2,
-        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        f"{family}.block_count": layers,
+        f"{family}.context_length": 2048,
+        f"{family}.embedding_length": width,
+        f"{family}.feed_forward_length": width,
+        f"{family}.attention.head_count": 2,
+        f"{family}.attention.layer_norm_rms_epsilon": 1e-5,
+        **({f"{family}.attention.sliding_window": window} if window else {}),
+        **{f"{family}.attention.{part}_length": 16 for part in ("key", "value") if window},
         **vocabulary,
         **more,
     }
     entries.pop(drop, None)
-    shapes = {
-        "token_embd.weight": (width, n_vocab),
-        "output_norm.weight": (width,),
-        **{f"blk.0.{name}_norm.weight": (width,) for name in ("attn", "ffn")},
-        **{f"blk.0.attn_{name}.weight": (width, width) for name in ("q", "k", "v", "output")},
-        **{f"blk.0.ffn_{name}.weight": (width, width) for name in ("gate", "up", "down")},
-    }
+    shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (width, n_vocab), "output_norm.weight": (width,)}
+    for layer in range(layers):
+        shapes |= {f"blk.{layer}.{name}_norm.weight": (width,) for name in norms}
+        shapes |= {f"blk.{layer}.attn_{name}.weight": (width, width) for name in ("q", "k", "v", "output")}
+        shapes |= {f"blk.{layer}.ffn_{name}.weight": (width, width) for name in ("gate", "up", "down")}
     head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(entries))
     head += b"".join(_entry(key, value) for key, value in entries.items())
     at = 0
     for name, shape in shapes.items():
         head += _string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, at)
         at += 4 * struct.calcsize(f"{shape[0]}x") * (shape[1] if len(shape) > 1 else 1)
-    path.write_bytes(head + b"\0" * (-len(head) % 32) + b"\0" * at)
+    weights = b"\0" * at if noise is None else _noise(noise, at // 4)
+    path.write_bytes(head + b"\0" * (-len(head) % 32) + weights)
     return path
+
+
+def _noise(seed: int, n: int) -> bytes:
+    rng = Random(seed)
+    return array("f", (rng.gauss(0, 0.5) for _ in range(n))).tobytes()
 
 
 def sentencepiece_vocabulary(**more: Any) -> dict[str, Any]:

@@ -128,6 +128,10 @@ def _openai(wanted: _Wanted) -> Model:
     )
 
 
+_VALUE_TOKENS = 128
+"""Room for a value that is compared, where answers are shorter."""
+
+
 def _llamacpp(wanted: _Wanted) -> Model:
     from .llamacpp import LlamaCppModel
 
@@ -139,7 +143,8 @@ def _llamacpp(wanted: _Wanted) -> Model:
         notify=wanted.notify,
         progress=wanted.progress,
     )
-    model.reserve(wanted.longest_tokens or 0)
+    room = _VALUE_TOKENS if wanted.logprobs else 0
+    model.reserve((wanted.longest_tokens or -room) + room)
     return model
 
 

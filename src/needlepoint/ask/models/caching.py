@@ -14,8 +14,8 @@ Hints = Literal["auto", "key", "control", "none"]
 place; `auto` says it to OpenAI alone. `control`: Anthropic's `cache_control`, at the needle."""
 _OPENAI = "https://api.openai.com"
 
-_LLAMA = ("llama.cpp", "llamacpp")
-_SLOTS = (*_LLAMA, "library")
+LLAMA_NAMES = ("llama.cpp", "llamacpp")
+_SLOTS = (*LLAMA_NAMES, "library")
 """Engines whose slots keep a prompt each; `library` is how Ollama signs its models."""
 _SALTED = ("vllm",)
 
@@ -35,11 +35,17 @@ def capabilities_of(engine: object, hints: Hints = "auto", root: str = "") -> fr
 
 
 def vllm_cache(metrics: bytes) -> dict[str, object]:
-    """How many tokens vLLM's cache holds, and in which blocks it shares them, by its `/metrics`; empty where unsaid."""
+    """What vLLM's `/metrics` say: how many tokens its cache holds, in which blocks, and whether prefixes are kept."""
     line = next((line for line in metrics.splitlines() if line.startswith(b"vllm:cache_config_info{")), b"")
-    found = dict(re.findall(rb'(\w+)="(\d+)"', line))
-    block, blocks = (int(found.get(name, 0)) for name in (b"block_size", b"num_gpu_blocks"))
-    return {"cache_tokens": block * blocks, "cache_block": block} if block and blocks else {}
+    found = dict(re.findall(rb'(\w+)="(\w+)"', line))
+    facts: dict[str, object] = {}
+    sizes = [found.get(name, b"") for name in (b"block_size", b"num_gpu_blocks")]
+    if all(size.isdigit() and int(size) for size in sizes):
+        block, blocks = map(int, sizes)
+        facts = {"cache_tokens": block * blocks, "cache_block": block}
+    if (kept := found.get(b"enable_prefix_caching")) is not None:
+        facts["cache_prefixes"] = kept == b"True"
+    return facts
 
 
 def sglang_cache(info: Any) -> dict[str, object]:
@@ -52,7 +58,7 @@ def whole_options(engine: object) -> dict[str, object]:
     """What a request says so that nothing of an earlier prompt is used for it; nothing where the engine has no word."""
     if engine in _SALTED:
         return {"cache_salt": secrets.token_urlsafe(12)}
-    return {"cache_prompt": False} if engine in _LLAMA else {}
+    return {"cache_prompt": False} if engine in LLAMA_NAMES else {}
 
 
 def key_options(prompt: Askable, hints: Hints, root: str) -> dict[str, object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, suppress
@@ -90,6 +91,17 @@ class Channel:
                 return incoming.status, incoming.headers, await incoming.beginning(ROOM_BYTES)
         except TimeoutError:
             raise BrokenError("timeout", f"no answer within {_QUESTION_S:.0f} s") from None
+
+    async def question(self, url: str, body: Mapping[str, object], room_bytes: int) -> Any:
+        """The JSON that a server answers with; None where it refuses, breaks off or says something else."""
+        try:
+            async with self.post(url, json.dumps(body).encode()) as incoming:
+                if incoming.status != 200:
+                    return None
+                async with aclosing(incoming.pieces(room_bytes)) as pieces:
+                    return json.loads(b"".join([piece async for piece in pieces]))
+        except (BrokenError, RefusedError, ValueError):
+            return None
 
     async def close(self) -> None:
         client, self._client = self._client, None

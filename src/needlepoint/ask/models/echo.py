@@ -6,14 +6,11 @@ can use what the server kept of an earlier prompt: a margin costs one prefill fo
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from needlepoint.ask.models.answers import ROOM_BYTES
-from needlepoint.ask.models.channel import BrokenError, Channel
-from needlepoint.ask.models.refusals import RefusedError
+from needlepoint.ask.models.channel import Channel
 
 _BYTES_PER_CHARACTER = 512
 _TRIES = 3
@@ -51,20 +48,9 @@ class Echo:
         assert self._manner is not None
         body = {**self._base, **self._manner, "prompt": before + value}
         room = ROOM_BYTES + _BYTES_PER_CHARACTER * len(before)
-        try:
-            async with self._channel.post(self._url, json.dumps(body).encode()) as incoming:
-                if incoming.status != 200:
-                    return None
-                async with aclosing(incoming.pieces(room)) as pieces:
-                    answer = json.loads(await _joined(pieces))
-        except (BrokenError, RefusedError, ValueError):
-            return None
+        answer = await self._channel.question(self._url, body, room)
         told = _told(answer)
         return None if told is None else _of_value(told, value, n_tokens)
-
-
-async def _joined(pieces: AsyncIterator[bytes]) -> bytes:
-    return b"".join([piece async for piece in pieces])
 
 
 def _told(answer: Any) -> list[tuple[str, float | None]] | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import re
 import struct
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ _STRING, _ARRAY = 8, 9
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _SIZES = {kind: struct.calcsize("<" + code) for kind, code in _SCALARS.items()}
 _MOST_ENTRIES = 1 << 24
+_OF_THE_CACHE = (
+    ".block_count",
+    ".embedding_length",
+    ".attention.head_count",
+    ".attention.head_count_kv",
+    ".attention.key_length",
+    ".attention.value_length",
+    ".attention.sliding_window",
+)
+_STATES = re.compile(r"[\w-]+\.(ssm|wkv|shortconv)\.")
 
 # What `tokenizer.ggml.model` says of how tokens are spelled. Others (WordPiece, RWKV, ...) are left to the engine.
 _SPELLINGS: dict[str, Spelling] = {"gpt2": "byte-level", "llama": "sentencepiece", "t5": "sentencepiece"}
@@ -41,6 +52,12 @@ class GgufHeader:
     tokens: Sequence[str] = field(repr=False)
     token_types: Sequence[int] = field(repr=False)
     spelling: Spelling | None
+    window: int | None = None
+    """How far layers with a sliding window see, where there are such."""
+    has_states: bool = False
+    """Whether layers keep a state instead of keys: it can't be taken back to an earlier token."""
+    cached_values: int = 0
+    """Numbers that a token's keys and values take in all layers together."""
 
     def control_tokens(self) -> list[str]:
         """Tokens that are read as such only where control tokens are asked for."""
@@ -102,11 +119,14 @@ class _Reader:
         self._sane(n_tensors, n_entries)
         facts: dict[str, Any] = {}
         vocabulary: dict[str, bytes] = {}
+        states = False
         for _ in range(n_entries):
             key = self._string()
             begin = self.at
             kind = self._number(4)
             wanted = key.startswith(("general.", "tokenizer.chat_template")) or key.endswith(".context_length")
+            wanted = wanted or key.endswith(_OF_THE_CACHE)
+            states = states or bool(_STATES.match(key))
             wanted = wanted or key in ("tokenizer.ggml.model", "tokenizer.ggml.tokens", "tokenizer.ggml.token_type")
             value = self._value(kind, wanted=wanted)
             if wanted:
@@ -114,7 +134,7 @@ class _Reader:
             if key.startswith("tokenizer.ggml."):
                 vocabulary[key] = hashlib.sha256(self.data[begin : self.at]).digest()
         self._check_extent(n_tensors, facts.get("general.alignment", 32))
-        return self._of(facts, vocabulary)
+        return replace(self._of(facts, vocabulary), has_states=states)
 
     def _of(self, facts: dict[str, Any], vocabulary: dict[str, bytes]) -> GgufHeader:
         tokens, types = facts.get("tokenizer.ggml.tokens"), facts.get("tokenizer.ggml.token_type")
@@ -144,6 +164,8 @@ class _Reader:
             tokens=tokens,
             token_types=types,
             spelling=_SPELLINGS.get(str(facts.get("tokenizer.ggml.model"))),
+            window=_whole(facts.get(f"{architecture}.attention.sliding_window")) or None,
+            cached_values=_cached_values(facts, architecture),
         )
 
     def _check_extent(self, n_tensors: int, alignment: Any) -> None:
@@ -202,6 +224,22 @@ class _Reader:
     def _sane(self, *counts: int) -> None:
         if max(counts) > _MOST_ENTRIES:
             raise IndexError
+
+
+def _whole(value: Any) -> int:
+    """A count above 0, or 0 where there is none."""
+    return value if type(value) is int and value > 0 else 0
+
+
+def _cached_values(facts: dict[str, Any], architecture: str) -> int:
+    """Values that the keys and values of one token take; 0 where the file doesn't say enough."""
+    said = {key: facts.get(f"{architecture}{key}") for key in _OF_THE_CACHE}
+    layers, heads = _whole(said[".block_count"]), said[".attention.head_count"]
+    first = _whole(heads[0] if isinstance(heads, list) and heads else heads)
+    each = _whole(said[".embedding_length"]) // first if first else 0
+    sizes = sum(_whole(said[f".attention.{part}_length"]) or each for part in ("key", "value"))
+    kept = said[".attention.head_count_kv"] or heads
+    return sizes * (sum(map(_whole, kept)) if isinstance(kept, list) else _whole(kept) * layers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from needlepoint.ask.models.machine import patient_threads
 from needlepoint.ask.models.wire import Wire
 from needlepoint.errors import MissingExtra, TokenizerError
 
@@ -27,13 +27,13 @@ _LONGEST_SOCKET_PATH = 100
 _COUNTING_CTX = 256  # tokens of context: counting needs none, and the engine no less
 BATCH_TOKENS = 128
 """Tokens that the engine takes at a time. As fast as larger ones on a CPU; it hears of a cancellation between two."""
-_SPIN_COUNT = "1000"
 
 
 class Engine:
     """llama.cpp in this process with one model. `close` it; it holds threads, memory and a socket until then.
 
-    Without `threads` it is set up for counting tokens, with them for answering.
+    Without `threads` it is set up for counting tokens, with them for answering. With `whole_windows` layers that see
+    only the last tokens keep all of a prompt, so that the next one can share its beginning.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Engine:
         *,
         n_ctx: int = _COUNTING_CTX,
         threads: int | None = None,
+        whole_windows: bool = True,
         template_options: Mapping[str, object] | None = None,
         timeout_s: float = 60.0,
     ) -> None:
@@ -57,6 +58,7 @@ class Engine:
         params = _params(xllamacpp, path, n_ctx)
         if threads is not None:
             _set_for_answering(params, xllamacpp, threads)
+            params.swa_full = whole_windows
         if template_options:
             params.default_template_kwargs = {key: json.dumps(value) for key, value in template_options.items()}
         params.api_keys = [self._key]
@@ -98,32 +100,6 @@ class Engine:
         )
 
 
-def cores() -> int:
-    """Physical cores that this process may use: the engine's threads wait for each other, so more of them only harm."""
-    try:
-        mine = os.sched_getaffinity(0)
-    except AttributeError:
-        return max(1, os.cpu_count() or 1)
-    found = {_siblings(number) for number in mine}
-    return max(1, min(len(found), _quota() or len(found)))
-
-
-def _siblings(cpu: int) -> str:
-    try:
-        return Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text("ascii").strip()
-    except OSError:
-        return str(cpu)
-
-
-def _quota() -> int | None:
-    """Whole CPUs that the container's time limit leaves, or None."""
-    try:
-        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
-        return max(1, int(limit) // int(period))
-    except (OSError, ValueError, ZeroDivisionError):
-        return None
-
-
 def _load() -> Any:
     try:
         with patient_threads():
@@ -133,24 +109,6 @@ def _load() -> Any:
     except ImportError as error:
         raise TokenizerError(f"xllamacpp is installed, but cannot be loaded: {error}.") from error
     return xllamacpp
-
-
-@contextmanager
-def patient_threads() -> Iterator[None]:
-    """Let OpenMP's threads wait briefly and then sleep. It reads the environment once, when it is loaded.
-
-    By default they spin for milliseconds, in each of hundreds of waits a token: on 2 cores with one other busy process
-    2 tokens a second were seen instead of 18. This costs nothing on an idle machine; `passive` costs half the speed
-    of generation there.
-    """
-    if {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
-        yield
-        return
-    os.environ["GOMP_SPINCOUNT"] = _SPIN_COUNT
-    try:
-        yield
-    finally:
-        os.environ.pop("GOMP_SPINCOUNT", None)
 
 
 def _params(xllamacpp: Any, path: Path, n_ctx: int) -> Any:

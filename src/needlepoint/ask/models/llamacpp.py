@@ -10,20 +10,23 @@ import asyncio
 import os
 import time
 from array import array
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from needlepoint.ask.models.forced import LLAMA, Forced, NothingKeptError
 from needlepoint.ask.models.gguf import GgufHeader, read_gguf_header
-from needlepoint.ask.models.llama_engine import Engine, cores
+from needlepoint.ask.models.llama_engine import Engine
 from needlepoint.ask.models.llama_reply import answer_limit, body_of, failure_of, options_of, reply_of
 from needlepoint.ask.models.llama_server import LlamaServerTokenizer, llama_endpoint
+from needlepoint.ask.models.machine import cores, free_bytes
+from needlepoint.ask.models.margins import margin_of
+from needlepoint.ask.models.own_tokens import anchor_of, continuation, planned_ids, texts_of
 from needlepoint.ask.models.remote import PROBE_CHAT, template_name
 from needlepoint.errors import NeedlepointError, UsageError
-from needlepoint.plan.prompt import Prompt
-from needlepoint.types import Askable, Endpoint, Failure, Reply, Sampling
+from needlepoint.types import Alternatives, Askable, Endpoint, Failure, Reply, Sampling
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,6 +35,10 @@ __all__ = ["Engine", "GgufTokenizer", "LlamaCppModel", "connect_gguf", "gguf_end
 
 EMBEDDED = "smollm2"
 _STEP_CTX = 256
+_BYTES_OF_A_VALUE = 2
+_SHARE_OF_MEMORY = 0.6
+_CLOSED: Final = Failure(kind="stopped", message="The model was closed before it had answered.")
+_T = TypeVar("_T")
 
 
 class GgufTokenizer(LlamaServerTokenizer):
@@ -52,10 +59,14 @@ def connect_gguf(
     path: Path, *, name: str | None = None, template_options: Mapping[str, object] | None = None
 ) -> Endpoint:
     """What a GGUF file says and counts. `endpoint.tokenizer.close()` ends the engine behind it."""
+    return _opened(path, name, template_options)[1]
+
+
+def _opened(path: Path, name: str | None, template_options: Mapping[str, object] | None) -> tuple[GgufHeader, Endpoint]:
     header = read_gguf_header(path)
     engine = Engine(path, template_options=template_options)
     try:
-        return gguf_endpoint(engine, header, name=name)
+        return header, gguf_endpoint(engine, header, name=name)
     except BaseException:
         engine.close()
         raise
@@ -121,7 +132,10 @@ class LlamaCppModel:
         self._progress = progress
         self._reserved = 0
         self._endpoint: Endpoint | None = None
+        self._header: GgufHeader | None = None
+        self._whole_windows = True
         self._opens_thought = False
+        self._anchor: int | None = None
         self._engine: Engine | None = None
         self._client: httpx2.AsyncClient | None = None
         self._held: array[int] | None = None  # the last prompt's tokens, which the slot may hold
@@ -140,8 +154,14 @@ class LlamaCppModel:
             facts = {**endpoint.facts, "threads": self._threads or cores()}
             if self._template_options:
                 facts["template_options"] = dict(self._template_options)
+            keeps, notes = self._keeps(limit)
             self._endpoint = replace(
-                endpoint, limit_tokens=limit, cache="slot", capabilities=frozenset({"uncached"}), facts=facts
+                endpoint,
+                limit_tokens=limit,
+                cache="slot" if keeps else "none",
+                capabilities=frozenset({"uncached", "logprob"} if keeps else {"uncached"}),
+                facts=facts,
+                notes=(*endpoint.notes, *notes),
             )
         return self._endpoint
 
@@ -160,8 +180,17 @@ class LlamaCppModel:
                 queued_s = time.perf_counter() - called
                 max_tokens = answer_limit(prompt, sampling)
                 answering = self._answer(prompt, max_tokens, options, queued_s, reuse=sampling.reuse)
-                reply = await self._stoppable(answering)
+                reply = await self._stoppable(answering) or Reply(error=_CLOSED)
             yield reply
+
+    async def logprob(
+        self, prompt: Askable, continuations: Sequence[str], *, lead: str = ""
+    ) -> list[tuple[float, ...] | None]:
+        """For each continuation, the log-probability of each of its tokens after prompt, lead and those before it."""
+        await self.connect()
+        async with self._turn:
+            found = await self._stoppable(self._logprob(prompt, continuations, lead))
+        return found or [None] * len(continuations)
 
     async def close(self) -> None:
         """End what is being asked, then the engine and the tokenizer."""
@@ -181,10 +210,32 @@ class LlamaCppModel:
             from needlepoint.text.assets import fetch_asset
 
             self.path = fetch_asset(EMBEDDED, notify=self._notify, progress=self._progress)
-        endpoint = connect_gguf(self.path, name=self.name, template_options=self._template_options)
+        self._header, endpoint = _opened(self.path, self.name, self._template_options)
+        self._anchor = anchor_of(endpoint.tokenizer)
         if endpoint.render is not None:
             self._opens_thought = endpoint.render(PROBE_CHAT[1:]).rstrip().endswith("<think>")
         return endpoint
+
+    def _keeps(self, limit: int | None) -> tuple[bool, list[str]]:
+        """Whether the next prompt can go on from where it leaves the last one, and what people should know of it.
+
+        llama.cpp can't take back layers with a state. Those with a sliding window it can where they keep the whole
+        context, as others do; where there is no memory for that they keep their window.
+        """
+        header = self._header
+        assert header is not None
+        if header.has_states:
+            return False, [f"{header.path.name} keeps states, not keys: llama.cpp computes every prompt of it whole"]
+        needed = (self._reserved or limit or 0) * header.cached_values * _BYTES_OF_A_VALUE
+        free = free_bytes()
+        if header.window is None or free is None or needed <= free * _SHARE_OF_MEMORY:
+            return True, []
+        self._whole_windows = False
+        return False, [
+            f"Every prompt is computed whole: to share their beginnings, layers with a window would have to keep the "
+            f"whole context, which takes {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free. A smaller "
+            "--max-model-len takes less"
+        ]
 
     def _check_template_options(self, wanted: object) -> None:
         if wanted is not None and wanted != self._template_options:
@@ -193,9 +244,9 @@ class LlamaCppModel:
                 "their tokens would be others. Give them when the model is created."
             )
 
-    async def _stoppable(self, answering: Any) -> Reply:
-        """Wait for an answer in a task of its own: `close` ends it as well as being cancelled does."""
-        task: asyncio.Task[Reply] = asyncio.ensure_future(answering)
+    async def _stoppable(self, answering: Coroutine[Any, Any, _T]) -> _T | None:
+        """Wait for an answer in a task of its own: `close` ends it as well as being cancelled does, and it is None."""
+        task = asyncio.ensure_future(answering)
         self._asking.add(task)
         try:
             await asyncio.wait((task,))
@@ -204,9 +255,7 @@ class LlamaCppModel:
                 task.cancel()
                 await asyncio.wait((task,))
             self._asking.discard(task)
-        if task.cancelled():
-            return Reply(error=Failure(kind="stopped", message="The model was closed before it had answered."))
-        return task.result()
+        return None if task.cancelled() else task.result()
 
     async def _answer(
         self, prompt: Askable, max_tokens: int, options: Mapping[str, Any], queued_s: float, *, reuse: bool
@@ -237,20 +286,60 @@ class LlamaCppModel:
         if response.status_code != 200 or not isinstance(answer, dict):
             return Reply(error=failure_of(response.status_code, answer))
         assert self._endpoint is not None
-        return reply_of(
+        reply = reply_of(
             answer,
             ends=self._endpoint.tokenizer.special_tokens,
             opened=self._opens_thought,
             total_s=time.perf_counter() - started,
             queued_s=queued_s,
         )
+        compared: Alternatives | None = getattr(prompt, "alternatives", None)
+        if compared is None:
+            return reply
+        return replace(
+            reply, margin=margin_of(compared, await self._logprob(prompt, texts_of(compared), compared.lead))
+        )
+
+    async def _logprob(self, prompt: Askable, texts: Sequence[str], lead: str) -> list[tuple[float, ...] | None]:
+        """Nothing where the engine breaks off: its next question says so."""
+        import httpx2
+
+        ids = await self._ids(prompt)
+        made = await asyncio.to_thread(self._continuations, lead, texts)
+        longest = max((len(one) for one, _ in made), default=0)
+        if not longest or self._too_long(len(ids) + longest) is not None:
+            return [None] * len(texts)
+        client = await self._ready(len(ids) + longest + 1)
+
+        async def ask(body: dict[str, Any]) -> Any:
+            return (await client.post(LLAMA.path, json={**body, "id_slot": 0})).json()
+
+        try:
+            if (
+                tokens := array("I", ids)
+            ) != self._held:  # first all of it, so that each value's tokens come one by one
+                await ask(body_of(ids, 0, {}))
+                self._held = tokens
+            found = await Forced(LLAMA, ask, anchor=self._anchor).values(ids, [one for one, _ in made])
+        except (httpx2.HTTPError, ValueError):
+            await self._stop_engine()
+            return [None] * len(texts)
+        except NothingKeptError:
+            raise UsageError(
+                f"llama.cpp keeps nothing of a prompt for {self.path.name}: --metric logprob would compute all of it "
+                "for each token. Take --backend transformers."
+            ) from None
+        return [one and one[n_lead:] for one, (_, n_lead) in zip(found, made, strict=True)]
+
+    def _continuations(self, lead: str, texts: Sequence[str]) -> list[tuple[Sequence[int], int]]:
+        assert self._endpoint is not None
+        return [continuation(self._endpoint.tokenizer, lead, text) for text in texts]
 
     async def _ids(self, prompt: Askable) -> Sequence[int]:
         """The prompt's own tokens where they are this model's; else those that its chat has here."""
         assert self._endpoint is not None
-        fingerprint = self._endpoint.tokenizer.fingerprint
-        if isinstance(prompt, Prompt) and prompt.haystack.tokenizer.fingerprint == fingerprint:
-            return prompt.token_ids()
+        if (planned := planned_ids(prompt, self._endpoint.tokenizer)) is not None:
+            return planned
         client = await self._ready(0)
         rendered = await client.post("/apply-template", json={"messages": prompt.messages()})
         text = rendered.raise_for_status().json()["prompt"]
@@ -283,6 +372,7 @@ class LlamaCppModel:
                 self.path,
                 n_ctx=-(-wanted // _STEP_CTX) * _STEP_CTX,
                 threads=self._threads or cores(),
+                whole_windows=self._whole_windows,
                 template_options=self._template_options,
             )
             self._client = self._engine.client()
@@ -291,7 +381,7 @@ class LlamaCppModel:
 
     async def _stop_engine(self) -> None:
         client, engine = self._client, self._engine
-        self._client = self._engine = None
+        self._client = self._engine = self._held = None
         if client is not None:
             await client.aclose()
         if engine is not None:

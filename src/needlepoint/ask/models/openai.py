@@ -20,11 +20,12 @@ from needlepoint.ask.models.address import Address
 from needlepoint.ask.models.answers import ROOM_BYTES, ROOM_BYTES_PER_TOKEN, Draft, EventStream, read_whole
 from needlepoint.ask.models.caching import Hints, cache_of, capabilities_of, key_options, marked, whole_options
 from needlepoint.ask.models.channel import BrokenError, Channel, Incoming, shown_target
-from needlepoint.ask.models.echo import Echo
 from needlepoint.ask.models.introduction import Introduction, introduce
 from needlepoint.ask.models.listed import Listed, other_names
+from needlepoint.ask.models.logprobs import Logprobs
 from needlepoint.ask.models.margins import margin_of
 from needlepoint.ask.models.overflow import find_overflow
+from needlepoint.ask.models.own_tokens import texts_of
 from needlepoint.ask.models.refusals import Refusal, RefusedError, bad_answer
 from needlepoint.errors import UsageError
 from needlepoint.types import Alternatives, Askable, Endpoint, Failure, Reply, Sampling, Times
@@ -92,9 +93,8 @@ class OpenAIModel:
         self._exact_tokens = False
         self._own_tokenizer: Any = None
         self._engine: object = None
-        self._logprobs = logprobs
-        self._echo: Echo | None = None
-        self._count: Callable[[str], int] | None = None
+        self._wants_logprobs = logprobs
+        self._logprobs: Logprobs | None = None
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r} at {self.address.shown!r})"
@@ -126,20 +126,31 @@ class OpenAIModel:
             self._bos = tuple(sorted(tokenizer.special_tokens, key=len, reverse=True))
         self._engine = found.endpoint.facts.get("engine")
         capabilities = capabilities_of(self._engine, self._hints, self.address.root)
-        if self._logprobs and found.endpoint.render is not None:
-            extra = {"add_special_tokens": False} if self._exact_tokens else {}
-            echo = Echo(self._channel, self.address.url(self._manner.base, "/completions"), self.name, extra)
-            if await echo.works():
-                self._echo, self._count = echo, tokenizer.count
-                capabilities |= {"logprob"}
-        return replace(found.endpoint, cache=cache_of(self._engine, self._hints), capabilities=capabilities)
+        cache, facts = cache_of(self._engine, self._hints), dict(found.endpoint.facts)
+        if facts.get("cache_prefixes") is False:
+            cache, capabilities = "none", capabilities - {"prefixes"}
+        if self._wants_logprobs:
+            self._logprobs = await Logprobs.found(
+                self._channel,
+                name=self.name,
+                base=self._manner.base,
+                engine=self._engine,
+                endpoint=found.endpoint,
+                counts_itself=found.own_tokenizer is not None,
+                extra={"add_special_tokens": False} if self._exact_tokens else {},
+                sent=self._unmarked,
+            )
+        if self._logprobs is not None:
+            capabilities |= {"logprob"}
+            facts["logprobs"] = self._logprobs.manner
+        return replace(found.endpoint, cache=cache, capabilities=capabilities, facts=facts)
 
     async def ask(self, prompts: Sequence[Askable], sampling: Sampling) -> AsyncGenerator[Reply]:
         for prompt in prompts:
             reply = await self._ask_one(prompt, sampling)
             compared: Alternatives | None = getattr(prompt, "alternatives", None)
-            if compared is not None and reply.error is None and self._echo is not None:
-                scores = await self.logprob(prompt, (compared.gold, *compared.rivals), lead=compared.lead)
+            if compared is not None and reply.error is None and self._logprobs is not None:
+                scores = await self.logprob(prompt, texts_of(compared), lead=compared.lead)
                 reply = replace(reply, margin=margin_of(compared, scores))
             yield reply
 
@@ -147,11 +158,9 @@ class OpenAIModel:
         self, prompt: Askable, continuations: Sequence[str], *, lead: str = ""
     ) -> list[tuple[float, ...] | None]:
         """For each continuation, the log-probability of each of its tokens after prompt, lead and those before it."""
-        if self._echo is None or self._count is None:
+        if self._logprobs is None:
             raise UsageError(f"{self.name} tells no log-probabilities of given texts.")
-        before = self._unmarked(prompt.text()) + lead
-        n_lead = self._count(lead)
-        return [await self._echo.values(before, one, self._count(lead + one) - n_lead) for one in continuations]
+        return await self._logprobs.values(prompt, continuations, lead)
 
     async def close(self) -> None:
         """End all connections, that of the server's tokenizer too."""

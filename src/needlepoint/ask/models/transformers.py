@@ -19,10 +19,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from needlepoint.ask.models.answers import split_reasoning
-from needlepoint.ask.models.llama_engine import patient_threads
+from needlepoint.ask.models.machine import patient_threads
 from needlepoint.ask.models.margins import margin_of
+from needlepoint.ask.models.own_tokens import continuation, own_ids, texts_of
 from needlepoint.errors import MissingExtra, UsageError
-from needlepoint.plan.prompt import Prompt
 from needlepoint.text import chat, tokenizers
 from needlepoint.types import (
     Alternatives,
@@ -281,7 +281,7 @@ class TransformersModel:
             continuations: tuple[array[int], ...] = ()
             if (wanted_margin := getattr(prompt, "alternatives", None)) is not None:
                 compared[len(requests)] = wanted_margin
-                texts = (wanted_margin.gold, *wanted_margin.rivals)
+                texts = texts_of(wanted_margin)
                 continuations = tuple(self._continuation(wanted_margin.lead, text)[0] for text in texts)
             requests.append(Request(ids=ids, max_tokens=room, choice=choice, rng=rng, continuations=continuations))
             numbers.append(number)
@@ -388,15 +388,12 @@ class TransformersModel:
 
     def _values(self, compared: Alternatives, scores: Sequence[Sequence[float]]) -> list[Sequence[float]]:
         """Of scored continuations, what belongs to the values after the lead."""
-        texts = (compared.gold, *compared.rivals)
+        texts = texts_of(compared)
         return [one[self._continuation(compared.lead, text)[1] :] for text, one in zip(texts, scores, strict=True)]
 
     def _continuation(self, lead: str, text: str) -> tuple[array[int], int]:
-        """The tokens of a continuation, and how many of them belong to the lead alone."""
         assert self._endpoint is not None
-        found = self._endpoint.tokenizer.encode(lead + text)
-        n_bytes = len(lead.encode())
-        return found.ids, sum(end <= n_bytes for end in found.ends)
+        return continuation(self._endpoint.tokenizer, lead, text)
 
     def _text(self, ids: Sequence[int]) -> str:
         """What tokens say. A model may have more of them than its vocabulary: those say U+FFFD."""
@@ -408,13 +405,8 @@ class TransformersModel:
             return "".join(_one(decode, token) for token in ids)
 
     def _ids(self, prompt: Askable) -> array[int]:
-        """The prompt's own tokens where they are this model's; else those that its chat has here."""
         assert self._endpoint is not None
-        tokenizer, render = self._endpoint.tokenizer, self._endpoint.render
-        if isinstance(prompt, Prompt) and prompt.haystack.tokenizer.fingerprint == tokenizer.fingerprint:
-            return prompt.token_ids()
-        text = prompt.text() if render is None else render(prompt.messages())
-        return tokenizer.encode(text, special=True).ids
+        return own_ids(prompt, self._endpoint)
 
     async def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Do it in the one thread in which this model lives."""

@@ -7,11 +7,10 @@ Every term but the working set is counted; that one is bounded from the model's 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from needlepoint.ask.models import machine
 from needlepoint.ask.models.neural.engine import TAIL_TOKENS
 from needlepoint.ask.models.neural.weights import Shape
 from needlepoint.errors import UsageError
@@ -133,27 +132,4 @@ def free_bytes(device: Any) -> int | None:
         import torch
 
         return int(torch.cuda.mem_get_info(device)[0])
-    found = [value for value in (_free_of_machine(), _free_of_container()) if value is not None]
-    return min(found, default=None)
-
-
-def _free_of_machine() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1_024
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
-def _free_of_container() -> int | None:
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text("ascii").strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text("ascii").strip()
-        return max(0, int(limit) - int(used))
-    except (OSError, ValueError):
-        return None
+    return machine.free_bytes()
