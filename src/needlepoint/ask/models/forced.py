@@ -104,14 +104,20 @@ class Forced:
                     continue
                 ids, beside = [*before, *way], _BESIDE if len(point.next) > 1 else 1
                 found = await self._told(ids, token, beside, most=n_before if way else None)
-                for many in _MANY if found is None and self._anchor is not None else ():
-                    found = await self._told(ids, self._anchor, many)
-                    if found is None or token in found:
-                        break
+                if found is None and self._anchor is not None:
+                    found = await self._among_many(ids, token, self._anchor)
                 if found is None:
                     return
                 point.told |= {one: value for one, value in found.items() if one in point.next}
             left += [(then, [*way, token]) for token, then in reversed(point.next.items()) if then.next]
+
+    async def _among_many(self, ids: Sequence[int], token: int, anchor: int) -> dict[int, float] | None:
+        """What was told of a token beside another that was taken."""
+        for many in _MANY:
+            found = await self._told(ids, anchor, many)
+            if found is None or token in found:
+                return found
+        return None
 
     async def _told(
         self, ids: Sequence[int], token: int, beside: int, *, most: int | None = None
