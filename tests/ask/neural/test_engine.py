@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from array import array
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -161,6 +163,73 @@ def test_a_kernel_that_is_off_or_fails_is_not_taken(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(kernels, "_OF_DEVICE", {"cpu": (("bad", partial),)})
         chosen = kernels.choose(torch.device("cpu"), torch.float32, heads=4, kv_heads=2, head_dim=8)
         assert chosen.name == "plain"
+
+
+def test_pieces_are_few_lengths_that_make_up_all_of_it() -> None:
+    lengths = set()
+    for n in range(0, 130 * 16, 16):
+        found = kernels.pieces(n, 16)
+        assert [at for piece in found for at in piece][1:-1:2] == [end for _, end in found[:-1]]
+        assert (not found and n == 0) or (found[0][0] == 0 and found[-1][1] == n)
+        lengths |= {end - begin for begin, end in found}
+    assert lengths == {16 << k for k in range(8)}
+
+
+@pytest.mark.parametrize("begin", [0, 1, 15, 16, 17, 100])
+@pytest.mark.parametrize("most", [8, 16, 40, 64])
+def test_chunks_are_whole_blocks_wherever_they_can_be(begin: int, most: int) -> None:
+    for end in range(begin, begin + 150):
+        for large in (None, kernels.plain):
+            chosen = kernels.Kernels("", kernels.plain, large=large, block=16)
+            found = list(chosen.chunks(begin, end, most))
+            assert [place for one in found for place in range(*one)] == list(range(begin, end))
+            assert all(0 < last - first <= most for first, last in found)
+            if large is None:
+                assert len(found) == -(-(end - begin) // most)
+            elif most >= 16:
+                odd = [one for one in found if one[0] % 16 or (one[1] - one[0]) % 16]
+                assert len(odd) <= 2 and sum(last - first for first, last in odd) < 32
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_blocks_by_another_kernel_give_the_same_logits(kind: str) -> None:
+    blocks: list[int] = []
+
+    def large(query: Any, key: Any, value: Any, scale: float, causal: bool) -> Any:
+        assert not query.shape[2] % 16 and not key.shape[2] % 16
+        blocks.append(key.shape[2])
+        return kernels.plain(query, key, value, scale, causal)
+
+    model = tiny.model_of(kind)
+    engine = tiny.engine_of(model)
+    engine.kernels = engine.trunk.kernels = replace(engine.kernels, large=large, block=16)
+    prompts = tiny.family()
+    answers = asked(engine, prompts, max_tokens=1)
+    assert engine.forwarded == trie.size(trie.build(prompts))
+    for prompt, answer in zip(prompts, answers, strict=True):
+        assert answer.first_logits is not None
+        assert float((answer.first_logits - tiny.logits_of(model, prompt)).abs().max()) <= 1e-5
+    assert (max(blocks, default=0) > 64) is (kind != "gemma2"), "soft caps are for plain arithmetic"
+
+
+@pytest.mark.parametrize(
+    ("fault", "speed", "taken"), [("", 1, True), ("", 3, False), ("off", 1, False), ("no", 1, False)]
+)
+def test_cudnn_is_taken_for_blocks_where_it_is_right_and_faster(
+    monkeypatch: pytest.MonkeyPatch, fault: str, speed: int, taken: bool
+) -> None:
+    def cudnn(*arguments: Any) -> Any:
+        if fault == "no":
+            raise RuntimeError("No available kernel")
+        out, total = kernels.plain(*arguments)
+        return (out + 0.1 if fault == "off" else out), total
+
+    monkeypatch.setattr(kernels, "_cudnn", cudnn)
+    monkeypatch.setattr(kernels, "BLOCK", 16)
+    monkeypatch.setattr(kernels, "_seconds", lambda chosen, *_: speed if chosen.large else 2)
+    flash = kernels.Kernels("flash", kernels.plain)
+    found = kernels._with_large(flash, torch.device("cpu"), torch.float32, 4, 2, 8)
+    assert (found.large is not None) is taken and ("cuDNN" in found.name) is taken
 
 
 @pytest.mark.parametrize("kind", tiny.KINDS)

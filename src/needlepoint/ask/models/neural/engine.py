@@ -154,9 +154,9 @@ class Engine:
         trunk.truncate(have)
         began = time.perf_counter()
         logits = None
-        for at in range(have, node.end, self.chunk):
+        for at, end in self.kernels.chunks(have, node.end, self.chunk):
             self._check()
-            ids = node.ids[at - node.begin : min(at + self.chunk, node.end) - node.begin]
+            ids = node.ids[at - node.begin : end - node.begin]
             positions = torch.arange(at, at + len(ids), device=self._device).unsqueeze(0)
             logits = self._forward(torch.tensor([ids.tolist()], device=self._device), positions, trunk, 1)
             trunk.ids.extend(ids)

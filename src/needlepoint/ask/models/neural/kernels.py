@@ -6,12 +6,17 @@ the flash kernels in use where PyTorch's own path would build a mask and lose th
 
 Which kernel runs is found out by running it: on the device, in the dtype, on the model's own head sizes, against plain
 arithmetic. A kernel that fails or is off is not taken.
+
+cuDNN's is the fastest on a Hopper GPU, and makes a plan for each new shape, which takes longer than the call. It gets
+whole blocks only (`BLOCK` tokens that begin at a multiple of it), and their prefix in pieces of 1, 2, 4, ... blocks, so
+that a run to a million tokens has a few dozen shapes. It is taken where it is the faster one when both are timed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
 
 import torch
 from torch import Tensor
@@ -22,24 +27,38 @@ Partial = Callable[[Tensor, Tensor, Tensor, float, bool], tuple[Tensor, Tensor]]
 
 _PLAIN_SCORES = 1 << 26
 """Scores that plain arithmetic holds at a time."""
+BLOCK = 2_048
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """What attends on this device: `partial` with its logsumexp, and whether one flash call may take a whole prefix."""
+    """What attends on this device: `partial` with its logsumexp, and whether one flash call may take a whole prefix.
+
+    `large`, where there is one, takes what begins at a multiple of `block` tokens and has a multiple of them.
+    """
 
     name: str
     partial: Partial
     fused: bool = False
+    large: Partial | None = None
+    block: int = BLOCK
 
-    def causal(self, query: Tensor, key: Tensor, value: Tensor, scale: float) -> tuple[Tensor, Tensor | None]:
+    def causal(
+        self, query: Tensor, key: Tensor, value: Tensor, scale: float, *, wants_sum: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
         """The last `T` positions over all keys: each sees those up to its own. The logsumexp where it came along."""
         n_new, past = query.shape[2], key.shape[2] - query.shape[2]
+        if self.large is not None and not n_new % self.block and not past % self.block:
+            parts = [
+                self.large(query, key[:, :, begin:end], value[:, :, begin:end], scale, False)
+                for begin, end in pieces(past, self.block)
+            ]
+            return join(*parts, self.large(query, key[:, :, past:], value[:, :, past:], scale, True))
         if past == 0:
             return self.partial(query, key, value, scale, n_new > 1)
         if n_new == 1:
             return self.partial(query, key, value, scale, False)
-        if self.fused:
+        if self.fused and not wants_sum:
             from torch.nn.attention.bias import causal_lower_right
 
             bias = causal_lower_right(n_new, key.shape[2])
@@ -51,13 +70,39 @@ class Kernels:
         among = self.partial(query, key[:, :, past:], value[:, :, past:], scale, True)
         return join(before, among)
 
+    def chunks(self, begin: int, end: int, most: int) -> Iterator[tuple[int, int]]:
+        """How the tokens from `begin` to `end` go through the model: at most so many at a time, in whole blocks."""
+        while begin < end:
+            step = min(most, end - begin)
+            if self.large is not None and begin % self.block:
+                step = min(step, self.block - begin % self.block)
+            elif self.large is not None and step > self.block:
+                step -= step % self.block
+            yield begin, begin + step
+            begin += step
 
-def join(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Attention over two stretches of keys from that over each."""
-    whole = torch.logaddexp(one[1], other[1])
-    share = torch.exp(one[1] - whole).unsqueeze(-1)
-    joined = one[0].float() * share + other[0].float() * (1 - share)
-    return joined.to(one[0].dtype), whole
+
+def pieces(n: int, block: int) -> list[tuple[int, int]]:
+    """`n` keys, a multiple of `block`, in pieces of 2^k blocks, the largest first: few lengths for all `n`."""
+    found, at = [], 0
+    while at < n:
+        step = block << ((n - at) // block).bit_length() - 1
+        found.append((at, at + step))
+        at += step
+    return found
+
+
+def join(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Attention over several stretches of keys from that over each."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = parts[0][1]
+    for _, total in parts[1:]:
+        whole = torch.logaddexp(whole, total)
+    joined = parts[0][0].float() * torch.exp(parts[0][1] - whole).unsqueeze(-1)
+    for out, total in parts[1:]:
+        joined += out.float() * torch.exp(total - whole).unsqueeze(-1)
+    return joined.to(parts[0][0].dtype), whole
 
 
 def plain(
@@ -146,6 +191,13 @@ def _efficient(query: Tensor, key: Tensor, value: Tensor, scale: float, causal: 
     return found[0], found[1][:, :, : query.shape[2]]
 
 
+def _cudnn(query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
+    found = torch.ops.aten._scaled_dot_product_cudnn_attention(
+        query, key, value, None, True, 0.0, causal, False, scale=scale
+    )
+    return found[0], found[1].squeeze(-1) if found[1].ndim == 4 else found[1]
+
+
 _OF_DEVICE: dict[str, tuple[tuple[str, Partial], ...]] = {
     "cpu": (("flash (CPU)", _flash_cpu),),
     "cuda": (("flash", _flash), ("memory-efficient", _efficient)),
@@ -159,8 +211,41 @@ def choose(
     for name, partial in _OF_DEVICE.get(device.type, ()):
         if only in (None, name) and _agrees(partial, device, dtype, heads, kv_heads, head_dim):
             fused = device.type == "cuda" and partial is _flash and _fuses(device, dtype, heads, kv_heads, head_dim)
-            return Kernels(name + (", fused" if fused else ""), partial, fused)
+            found = Kernels(name + (", fused" if fused else ""), partial, fused)
+            if device.type == "cuda" and only is None:
+                return _with_large(found, device, dtype, heads, kv_heads, head_dim)
+            return found
     return Kernels("plain", plain)
+
+
+def _with_large(
+    kernels: Kernels, device: torch.device, dtype: torch.dtype, heads: int, kv_heads: int, head_dim: int
+) -> Kernels:
+    """The same with cuDNN's kernel for whole blocks, where that works, is right and is faster."""
+    with_it = replace(kernels, name=f"{kernels.name}, cuDNN for blocks", large=_cudnn, block=BLOCK)
+    sizes = ((heads, 2 * BLOCK), (kv_heads, 8 * BLOCK), (kv_heads, 8 * BLOCK))
+    try:
+        query, key, value = (torch.randn(1, many, n, head_dim, device=device, dtype=dtype) for many, n in sizes)
+        scale = head_dim**-0.5
+        wanted, found = (one.causal(query, key, value, scale)[0].float() for one in (kernels, with_it))
+        if float((found - wanted).abs().max()) > 3e-2:
+            return kernels
+        seconds = [_seconds(one, query, key, value, scale) for one in (kernels, with_it)]
+    except (RuntimeError, NotImplementedError, AttributeError, TypeError):
+        return kernels
+    return with_it if seconds[1] < seconds[0] else kernels
+
+
+def _seconds(kernels: Kernels, query: Tensor, key: Tensor, value: Tensor, scale: float) -> float:
+    """Of the fastest of a few calls; all shapes were seen before."""
+    found = []
+    for _ in range(5):
+        torch.cuda.synchronize(query.device)
+        began = perf_counter()
+        kernels.causal(query, key, value, scale)
+        torch.cuda.synchronize(query.device)
+        found.append(perf_counter() - began)
+    return min(found)
 
 
 def _probe(device: torch.device, dtype: torch.dtype, heads: int, kv_heads: int, head_dim: int) -> list[Tensor]:

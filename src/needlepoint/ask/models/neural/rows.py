@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearAttentionLayer
+from transformers.cache_utils import Cache, CacheLayerMixin, LinearAttentionLayer
 
 from needlepoint.ask.models.neural.kernels import join, plain
-from needlepoint.ask.models.neural.trunk import Trunk, copied
+from needlepoint.ask.models.neural.trunk import DummyLayer, Trunk, copied
 
 _GROWS_BY = 64
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearAttentionLayer
+from transformers.cache_utils import Cache, CacheLayerMixin, LinearAttentionLayer
 
 from needlepoint.ask.models.neural.kernels import Kernels, plain, windowed
 
@@ -29,6 +29,14 @@ class Layer:
     kind: Kind
     window: int = 0
     states: int = 1
+
+
+try:
+    from transformers.cache_utils import DummyLayer as DummyLayer
+except ImportError:  # before 5.23, no layer of a cache was there for layers that have none
+
+    class DummyLayer:  # type: ignore[no-redef]
+        """Stands for a layer that keeps nothing."""
 
 
 class SlabLayer(CacheLayerMixin):
@@ -187,9 +195,7 @@ class Trunk(Cache):
             return windowed(query, key, value, scale, window, softcap=softcap)
         if softcap is not None or query.shape[-1] != value.shape[-1]:
             return plain(query, key, value, scale, True, softcap=softcap)
-        if wants_sum and self.kernels.fused:
-            return Kernels(self.kernels.name, self.kernels.partial).causal(query, key, value, scale)
-        return self.kernels.causal(query, key, value, scale)
+        return self.kernels.causal(query, key, value, scale, wants_sum=wants_sum)
 
 
 def _made(layer: Layer, capacity: int) -> Any:
