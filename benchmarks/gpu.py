@@ -13,9 +13,9 @@ that all share, needles of 18 tokens, questions of 24.
 
 The baseline is one full prefill for each cell with the best attention that PyTorch has there: one call over the whole
 prompt, without a cache, causal, by whichever of its fused kernels (flash, cuDNN) was the faster one on a sixth of the
-longest prompt; `baseline` says which. `kernels` are those that the engine itself chose. A grid's baseline is the time of
-one prefill of each length (the better of two), times its depths: where the needle is makes no difference to it, and 100
-of them would take minutes. `--every` measures each one.
+longest prompt; `baseline` says which. `kernels` are those that the engine itself chose. A grid's baseline is the time
+of one prefill of each length (the better of two), times its depths: where the needle is makes no difference to it, and
+100 of them would take minutes. `--every` measures each one.
 """
 
 from __future__ import annotations
