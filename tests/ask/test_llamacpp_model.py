@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from needlepoint.ask.models.llama_engine import Engine
+from needlepoint.ask.models.llama_engine import BATCH_TOKENS, TILE_TOKENS, Engine, first_part
 from needlepoint.ask.models.llama_reply import body_of, failure_of, options_of, reply_of, trimmed
 from needlepoint.ask.models.llamacpp import LlamaCppModel
 from needlepoint.ask.models.machine import cores
@@ -487,6 +487,40 @@ def test_log_probabilities_come_where_they_are_asked_for(toy: Path) -> None:
     assert without[0].logprobs is None
 
 
+def test_no_tokens_of_a_prompt_are_computed_among_too_few_where_it_has_enough() -> None:
+    for n_new in range(1, 3 * BATCH_TOKENS + 1):
+        first = first_part(n_new)
+        batches = [
+            min(BATCH_TOKENS, end - at)
+            for begin, end in ((0, first), (first, n_new))
+            for at in range(begin, end, BATCH_TOKENS)
+        ]
+        assert sum(batches) == n_new and 0 <= first < n_new
+        assert n_new < TILE_TOKENS or min(batches) >= TILE_TOKENS
+        assert first == 0 or n_new % BATCH_TOKENS < TILE_TOKENS
+
+
+def test_a_prompt_that_goes_in_two_parts_is_counted_as_one(toy: Path) -> None:
+    words = Given("Hello, and once more: hello. " * 12)
+
+    async def ask() -> tuple[int, list[Reply]]:
+        model = LlamaCppModel(toy, threads=1)
+        try:
+            endpoint = await model.connect()
+            assert endpoint.render is not None
+            count = endpoint.tokenizer.count(endpoint.render(words.messages()), special=True)
+            filler = Given("Hello, and once more: hello. " * 12 + "x" * ((4 - count) % BATCH_TOKENS))
+            return count, await collect(model.ask([filler, words], SAMPLING))
+        finally:
+            await model.close()
+
+    count, (first, second) = asyncio.run(ask())
+    n_first = first.usage.prompt
+    assert n_first is not None and n_first % BATCH_TOKENS == 4 and first_part(n_first)
+    assert (first.prefilled_tokens, first.usage.cached) == (n_first, 0)
+    assert second.usage.prompt == count == (second.prefilled_tokens or 0) + (second.usage.cached or 0)
+
+
 # --- the real model -------------------------------------------------------------------------------------------------
 
 
@@ -512,3 +546,28 @@ def test_the_embedded_model_finds_the_needle_and_counts_as_the_plan_does(english
         assert 0 < reply.times.first_token < reply.times.total
     assert sum(reply.prefilled_tokens or 0 for reply in replies) == trie(prompts)
     assert replace(prompts[0], repeat=1).token_ids() == prompts[0].token_ids()
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_answers_by_reuse_are_those_of_whole_prompts_to_the_last_bit(english: Corpus) -> None:
+    """Of lengths whose last batch would have 4 tokens, on kernels that round otherwise then."""
+
+    async def ask(reuse: bool) -> tuple[list[Prompt], list[Reply]]:
+        model = LlamaCppModel("smollm2")
+        model.reserve(700)
+        try:
+            grid = Grid.from_specs("516,644", "30,60,100")
+            prompts = depth_first(planned(await model.connect(), english, grid=grid))
+            sampling = Sampling(max_tokens=6, reuse=reuse, options={"logprobs": True})
+            return prompts, await collect(model.ask(prompts, sampling))
+        finally:
+            await model.close()
+
+    prompts, reused = asyncio.run(ask(True))
+    _, whole = asyncio.run(ask(False))
+    for one, other in zip(reused, whole, strict=True):
+        assert (one.prefilled_tokens or 0) >= TILE_TOKENS
+        assert (one.text, one.logprobs) == (other.text, other.logprobs)
+    assert sum(reply.prefilled_tokens or 0 for reply in reused) == trie(prompts)
+    assert sum(reply.prefilled_tokens or 0 for reply in whole) == sum(prompt.n_tokens for prompt in prompts)

@@ -27,6 +27,9 @@ _LONGEST_SOCKET_PATH = 100
 _COUNTING_CTX = 256  # tokens of context: counting needs none, and the engine no less
 BATCH_TOKENS = 128
 """Tokens that the engine takes at a time. As fast as larger ones on a CPU; it hears of a cancellation between two."""
+TILE_TOKENS = 64
+"""Where fewer tokens are computed at a time, the engine's kernels round in another way. With so many or more, a prompt
+has the same logits to the last bit, however it is cut."""
 
 
 class Engine:
@@ -98,6 +101,12 @@ class Engine:
             timeout=None,
             trust_env=False,
         )
+
+
+def first_part(n_new: int) -> int:
+    """How many of a prompt's new tokens go ahead, so that its last ones aren't too few; 0 where all go at once."""
+    left = n_new % BATCH_TOKENS
+    return n_new - TILE_TOKENS if n_new > BATCH_TOKENS and 0 < left < TILE_TOKENS else 0
 
 
 def _load() -> Any:

@@ -59,16 +59,30 @@ def body_of(ids: Sequence[int], max_tokens: int, options: Mapping[str, Any], *, 
     }
 
 
-def reply_of(answer: Mapping[str, Any], *, ends: Sequence[str], opened: bool, total_s: float, queued_s: float) -> Reply:
-    """The reply in a good answer. `ends` are control tokens that may stand at its end; `opened` as in answers.py."""
+def reply_of(
+    answer: Mapping[str, Any],
+    *,
+    ends: Sequence[str],
+    opened: bool,
+    total_s: float,
+    queued_s: float,
+    ahead: Mapping[str, Any] | None = None,
+) -> Reply:
+    """The reply in a good answer. `ends` are control tokens that may stand at its end; `opened` as in answers.py.
+
+    `ahead` is the answer to a part of the prompt that was computed before, where there was one.
+    """
     stop = answer.get("stop_type")
     finish = _FINISHES.get(stop, stop) if isinstance(stop, str) else None
     text, reasoning = split_reasoning(
         trimmed(str(answer.get("content") or ""), ends), opened=opened and finish == "length"
     )
-    timings = answer.get("timings")
-    timings = timings if isinstance(timings, Mapping) else {}
+    timings, earlier = _timings(answer), _timings(ahead or {})
+    computed, kept = _count(timings.get("prompt_n")), _count(timings.get("cache_n"))
     prompt_ms = timings.get("prompt_ms")
+    if earlier:
+        computed = None if computed is None else computed + (_count(earlier.get("prompt_n")) or 0)
+        kept = _count(earlier.get("cache_n"))
     return Reply(
         text=text,
         reasoning=reasoning,
@@ -77,12 +91,14 @@ def reply_of(answer: Mapping[str, Any], *, ends: Sequence[str], opened: bool, to
         usage=Usage(
             prompt=_count(answer.get("tokens_evaluated")),
             completion=_count(answer.get("tokens_predicted")),
-            cached=_count(timings.get("cache_n")),
+            cached=kept,
         ),
-        prefilled_tokens=_count(timings.get("prompt_n")),
+        prefilled_tokens=computed,
         times=Times(
             queued=queued_s,
-            first_token=prompt_ms / 1000 if isinstance(prompt_ms, int | float) else None,
+            first_token=(prompt_ms + earlier.get("prompt_ms", 0)) / 1000
+            if isinstance(prompt_ms, int | float)
+            else None,
             total=total_s,
         ),
     )
@@ -110,6 +126,11 @@ def _logprobs(found: Any) -> tuple[float, ...] | None:
         return None
     values = [one.get("logprob") if isinstance(one, Mapping) else None for one in found]
     return tuple(float(value) for value in values if isinstance(value, int | float))
+
+
+def _timings(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = answer.get("timings")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _count(value: Any) -> int | None:

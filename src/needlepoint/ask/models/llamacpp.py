@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from needlepoint.ask.models.forced import LLAMA, Forced, NothingKeptError
 from needlepoint.ask.models.gguf import GgufHeader, read_gguf_header
-from needlepoint.ask.models.llama_engine import Engine
+from needlepoint.ask.models.llama_engine import Engine, first_part
 from needlepoint.ask.models.llama_reply import answer_limit, body_of, failure_of, options_of, reply_of
 from needlepoint.ask.models.llama_server import LlamaServerTokenizer, llama_endpoint
 from needlepoint.ask.models.machine import cores, free_bytes
 from needlepoint.ask.models.margins import margin_of
+from needlepoint.ask.models.neural.trie import shared
 from needlepoint.ask.models.own_tokens import anchor_of, continuation, planned_ids, texts_of
 from needlepoint.ask.models.remote import PROBE_CHAT, template_name
 from needlepoint.errors import NeedlepointError, UsageError
@@ -97,8 +98,8 @@ def gguf_endpoint(engine: Engine, header: GgufHeader, *, name: str | None = None
 class LlamaCppModel:
     """A GGUF model in this process, asked in one slot: prompts that follow each other share their prefix.
 
-    The same prompt again is computed whole: from its last token alone the engine would round in another way, and might
-    answer otherwise.
+    The engine rounds in another way where it computes few tokens at a time, and might answer otherwise: a prompt's last
+    tokens are never fewer than that where it has more new ones, and the same prompt again is computed whole.
 
     `path` is a file, or `smollm2` for the embedded model, which is fetched by `connect`. Belongs to one event loop.
     `n_ctx` bounds the context, and the memory that it takes; without it `reserve` says what the run needs, and without
@@ -269,7 +270,9 @@ class LlamaCppModel:
                 return Reply(error=error)
             client = await self._ready(len(ids) + max_tokens)
             tokens = array("I", ids)
-            body = body_of(ids, max_tokens, options, reuse=reuse and tokens != self._held)
+            reuse = reuse and tokens != self._held
+            ahead = await self._ahead(client, tokens, reuse=reuse)
+            body = body_of(ids, max_tokens, options, reuse=reuse or bool(ahead))
             self._held = tokens
             del ids
             response = await client.post("/completion", json=body)
@@ -288,6 +291,7 @@ class LlamaCppModel:
         assert self._endpoint is not None
         reply = reply_of(
             answer,
+            ahead=ahead,
             ends=self._endpoint.tokenizer.special_tokens,
             opened=self._opens_thought,
             total_s=time.perf_counter() - started,
@@ -299,6 +303,15 @@ class LlamaCppModel:
         return replace(
             reply, margin=margin_of(compared, await self._logprob(prompt, texts_of(compared), compared.lead))
         )
+
+    async def _ahead(self, client: httpx2.AsyncClient, tokens: array[int], *, reuse: bool) -> Mapping[str, Any]:
+        """Compute what of a prompt has to go ahead, so that its end isn't computed among too few tokens: the answer."""
+        n_kept = shared(self._held, tokens) if reuse and self._held is not None else 0
+        if not (first := first_part(len(tokens) - n_kept)):
+            return {}
+        body = body_of(tokens[: n_kept + first].tolist(), 0, {}, reuse=reuse)
+        answer = (await client.post("/completion", json=body)).json()
+        return answer if isinstance(answer, dict) else {}
 
     async def _logprob(self, prompt: Askable, texts: Sequence[str], lead: str) -> list[tuple[float, ...] | None]:
         """Nothing where the engine breaks off: its next question says so."""
@@ -318,6 +331,7 @@ class LlamaCppModel:
             if (
                 tokens := array("I", ids)
             ) != self._held:  # first all of it, so that each value's tokens come one by one
+                await self._ahead(client, tokens, reuse=True)
                 await ask(body_of(ids, 0, {}))
                 self._held = tokens
             found = await Forced(LLAMA, ask, anchor=self._anchor).values(ids, [one for one, _ in made])
