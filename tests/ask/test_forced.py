@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import needlepoint
-from needlepoint.ask.models import llamacpp
+from needlepoint.ask.models import cache_by_name, llamacpp
 from needlepoint.ask.models.forced import LEAST, LLAMA, VLLM, Dialect, Forced, NothingKeptError
 from needlepoint.ask.models.gguf import read_gguf_header
 from needlepoint.ask.models.llamacpp import LlamaCppModel
@@ -296,6 +296,7 @@ def test_where_memory_is_short_windows_stay_windows_and_that_is_said(
 def test_a_model_that_keeps_states_is_told_as_one_that_shares_nothing(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "states.gguf", byte_level_vocabulary(), **{"llama.ssm.state_size": 16})
     assert read_gguf_header(path).has_states
+    assert (cache_by_name(str(path), None), cache_by_name("smollm2", None)) == ("none", "slot")
 
     async def run() -> Any:
         model = LlamaCppModel(path, threads=1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 
 import pytest
@@ -16,7 +17,6 @@ from needlepoint.learn.intervals import (
     Rate,
     Sums,
     cell,
-    clustered,
     independent,
     jeffreys,
     over_clusters,
@@ -77,6 +77,18 @@ def test_an_interval_holds_its_score_within_0_and_1(scores: list[float]) -> None
     assert 0 <= one.low <= sum(scores) / len(scores) + 1e-12
     assert sum(scores) / len(scores) - 1e-12 <= one.high <= 1
     assert one.low < one.high
+
+
+def clustered(
+    scores_by_cluster: Mapping[Hashable, Sequence[float]], *, strata: Mapping[Hashable, Hashable] | None = None
+) -> Interval | None:
+    """The interval of scores that share a text within a cluster; `strata` says which subset a cluster is from."""
+    groups: dict[Hashable, list[Sums]] = {}
+    for name, scores in scores_by_cluster.items():
+        sums = Sums(math.fsum(scores), len(scores), len(scores))
+        groups.setdefault(None if strata is None else strata[name], []).append(sums)
+    rate = over_clusters(list(groups.values()))
+    return None if rate is None else rate.interval()
 
 
 def test_no_scores_have_no_interval() -> None:

@@ -16,12 +16,10 @@ from needlepoint.errors import UsageError
 from needlepoint.plan import phrases, vocabulary
 from needlepoint.plan.needles import (
     DRAWN_KINDS,
-    NEEDLE_SETS,
     SEED_NEEDLE,
     SEED_QUESTION,
     Facts,
     Language,
-    check_needle_set,
     draw_facts,
     fixed_facts,
     given_facts,
@@ -77,11 +75,6 @@ def test_a_fixed_needle_states_its_answer_and_the_question_asks_by_its_key_witho
 
 
 def test_an_unknown_set_is_refused_with_the_nearest_name() -> None:
-    assert [check_needle_set(name) for name in NEEDLE_SETS] == list(NEEDLE_SETS)
-    with pytest.raises(UsageError, match=r"--needle 'numbr' is not a needle set\. Did you mean 'number'\?"):
-        check_needle_set("numbr")
-    with pytest.raises(UsageError, match="--needle 7 is not a needle set"):
-        check_needle_set(7)
     with pytest.raises(UsageError, match=r"Did you mean 'native'\?"):
         fixed_facts("nativ", "en")
 

@@ -97,13 +97,6 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
     return beta_cdf(1 - p, n - k, k + 1)
 
 
-def binomial_sf(k: int, n: int, p: float) -> float:
-    """P(K > k) for K ~ Binomial(n, p); exact where it is small, unlike 1 − cdf."""
-    if k < 0 or k >= n:
-        return 1.0 if k < 0 else 0.0
-    return beta_cdf(p, k + 1, n - k)
-
-
 def _beta_fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of I_x(a, b), for x left of the mean."""
     c, d = 1.0, 1 - (a + b) * x / (a + 1)

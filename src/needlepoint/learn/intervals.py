@@ -15,7 +15,7 @@ one or two bad texts, t has fewer degrees of freedom. docs/methods.md has the fo
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -121,25 +121,6 @@ def cell(scores: Iterable[float], *, level: float = LEVEL) -> Interval | None:
     """The interval of independent scores from 0 to 1; None where there are none."""
     found = list(scores)
     return independent(sum(found), len(found)).interval(level) if found else None
-
-
-def clustered(
-    scores_by_cluster: Mapping[Hashable, Sequence[float]],
-    *,
-    strata: Mapping[Hashable, Hashable] | None = None,
-    level: float = LEVEL,
-) -> Interval | None:
-    """The interval of scores that share a text within a cluster; None under three clusters (of each stratum).
-
-    `strata` says which stratum (subset) a cluster is from; what differs between strata is no uncertainty.
-    """
-    groups: dict[Hashable, list[Sums]] = {}
-    for name, scores in scores_by_cluster.items():
-        if scores:
-            stratum = None if strata is None else strata[name]
-            groups.setdefault(stratum, []).append(Sums(math.fsum(scores), len(scores), len(scores)))
-    rate = over_clusters(list(groups.values()))
-    return None if rate is None else rate.interval(level)
 
 
 def independent(total: float, n: int, *, n_effective: float | None = None, over: Over = "trials") -> Rate:

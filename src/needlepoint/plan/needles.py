@@ -49,14 +49,6 @@ def target(facts: Facts) -> str:
     return "\n".join(needle.text for needle in facts.needles)
 
 
-def check_needle_set(name: object, *, flag: str = "--needle") -> str:
-    """`name` where it is one of `NEEDLE_SETS`; else an error that says which there are."""
-    if isinstance(name, str) and name in NEEDLE_SETS:
-        return name
-    hint = did_you_mean(name, NEEDLE_SETS) if isinstance(name, str) else ""
-    raise UsageError(f"{flag} {_clip(name)} is not a needle set.{hint}\nAccepted: {', '.join(NEEDLE_SETS)}.")
-
-
 def fixed_facts(name: str, language: Language) -> Facts:
     """The set `seed` (English everywhere, as published) or `native` (the language's own; English where it has none)."""
     if name not in FIXED_SETS:

@@ -9,9 +9,10 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ...errors import UsageError, did_you_mean
+from ...errors import TokenizerError, UsageError, did_you_mean
 from ...types import CacheKind, Endpoint, Model
 from .caching import cache_of
 
@@ -51,7 +52,18 @@ def cache_by_name(name: str, api_url: str | None, hints: Any = "auto") -> CacheK
     """What the model of this name will keep of earlier prompts, as far as that is known before it is there."""
     if api_url:
         return cache_of(None, hints)
+    if name.lower().endswith(".gguf") and _has_states(name):
+        return "none"
     return "slot" if is_local(name) else "radix"
+
+
+def _has_states(path: str) -> bool:
+    from .gguf import read_gguf_header
+
+    try:
+        return read_gguf_header(Path(os.path.expanduser(path))).has_states  # noqa: PTH111 (as above)
+    except TokenizerError:  # connecting will say so
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
