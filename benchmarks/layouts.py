@@ -3,16 +3,20 @@
 python benchmarks/layouts.py paper                       planned tokens, no model asked
 python benchmarks/layouts.py study DIR [--model M] ...   four ways to ask one grid, each a run in DIR; goes on
                                                          with what is there, so it may be stopped and called again
-python benchmarks/layouts.py walls DIR [--model M] ...   one grid by default order and without reuse, in turn
-python benchmarks/layouts.py table DIR                   the tables of what is in DIR
+python benchmarks/layouts.py walls DIR [--model M] ...   one grid by default order and without reuse, in turn; and
+                                                         whether the answers are the same
+python benchmarks/layouts.py table DIR                   the tables of what is in DIR, and what each run says of
+                                                         `classic`
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -85,24 +89,54 @@ def walls(folder: Path, settings: dict[str, Any]) -> None:
     table(folder)
 
 
-def runs(folder: Path) -> Iterator[tuple[str, dict[str, Any], list[dict[str, Any]]]]:
-    for path in sorted(folder.glob("*/*/report.json")):
-        lines = path.with_name("trials.jsonl").read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
-        yield path.parent.parent.name, json.loads(path.read_text(encoding="utf-8")), rows
+Question = tuple[str, int, float, int]
+"""Of a run: text, length, depth, replicate."""
+
+
+class Run:
+    """One run of a folder: its report, and what came of each question."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = folder.parent.name
+        self.report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        self.replies: dict[Question, dict[str, Any]] = {}
+        self.scores: dict[Question, float] = {}
+        questions: dict[str, Question] = {}
+        for row in map(json.loads, (folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()):
+            trial = row["trial"]
+            place = (trial["subset"], trial["context_length"], trial["depth_percent"], trial["replicate"])
+            questions[trial["id"]] = place
+            self.replies[place] = row["reply"]
+        for row in map(json.loads, (folder / "scores" / "rules.jsonl").read_text(encoding="utf-8").splitlines()):
+            if row["score"]["score"] is not None:
+                self.scores[questions[row["trial"]]] = row["score"]["score"]
+
+    @property
+    def seconds(self) -> float:
+        return sum(reply["times"]["total"] or 0 for reply in self.replies.values())
+
+    def by(self, key: Callable[[Question], Any]) -> dict[Any, float]:
+        """Mean scores of groups of questions."""
+        groups: dict[Any, list[float]] = {}
+        for question, score in self.scores.items():
+            groups.setdefault(key(question), []).append(score)
+        return {place: statistics.fmean(group) for place, group in sorted(groups.items())}
+
+
+def runs(folder: Path) -> list[Run]:
+    return [Run(path.parent) for path in sorted(folder.glob("*/*/report.json"))]
 
 
 def table(folder: Path) -> None:
-    print("| run | score | interval | over | trials | naive | bound | computed | of bound | of naive | seconds |")
+    found = runs(folder)
+    print("| run | score | 95 % interval | over | trials | naive | bound | computed | of bound | of naive | seconds |")
     print("|---|---:|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    cells: dict[str, dict[tuple[Any, ...], float | None]] = {}
-    for name, report, rows in runs(folder):
-        whole, prefix = report["overall"], report["prefix"]
+    for run in found:
+        whole, prefix = run.report["overall"], run.report["prefix"]
         low, high = whole["interval"] or (0, 1)
         naive, bound, computed = (prefix[f"{part}_tokens"] for part in ("naive", "bound", "prefilled"))
-        seconds = sum(row["reply"]["times"]["total"] or 0 for row in rows)
         parts = (
-            name,
+            run.name,
             f"{whole['score']:.0%}",
             f"{low:.0%}–{high:.0%}",
             whole["interval_over"],
@@ -110,21 +144,42 @@ def table(folder: Path) -> None:
             *(f"{tokens or 0:,}" for tokens in (naive, bound, computed)),
             f"{(computed or 0) / (bound or 1):.3f}",
             f"{(computed or 0) / naive:.3f}",
-            f"{seconds:.0f}",
+            f"{run.seconds:.0f}",
         )
         print(f"| {' | '.join(parts)} |")
-        cells[name] = {
-            (subset["name"], cell["context_length"], cell["depth_percent"]): cell["score"]
-            for subset in report["subsets"]
-            for cell in subset["cells"]
-        }
-    names = list(cells)
-    print("\n| text | length | depth |" + "".join(f" {name} |" for name in names))
-    print("|---|---:|---:|" + "---:|" * len(names))
-    for place in sorted({place for found in cells.values() for place in found}):
-        scores = (cells[name].get(place) for name in names)
-        told = "".join(" |" if score is None else f" {score:.0%} |" for score in scores)
-        print(f"| {place[0]} | {place[1]:,} | {place[2]:g} % |{told}")
+    for heading, key in (("length", lambda one: one[:2]), ("depth", lambda one: (one[0], one[2]))):
+        means = [run.by(key) for run in found]
+        print(f"\n| text | {heading} |" + "".join(f" {run.name} |" for run in found))
+        print("|---|---:|" + "---:|" * len(found))
+        for place in sorted({place for mean in means for place in mean}):
+            told = "".join(f" {mean[place]:.0%} |" if place in mean else " |" for mean in means)
+            print(f"| {place[0]} | {place[1]:,g} |{told}")
+    for run in found:
+        for first in found:
+            if first.name in ("classic", "classic-reused") and run is not first:
+                predicts(run, first)
+
+
+def predicts(run: Run, first: Run) -> None:
+    """What one run says of another's single questions, and of its cells."""
+    both = sorted(run.scores.keys() & first.scores.keys())
+    kinds = Counter((first.scores[one] >= 1, run.scores[one] >= 1) for one in both)
+    print(
+        f"\n{run.name} against {first.name}: {len(both)} questions; right in both {kinds[True, True]}, only in "
+        f"{first.name} {kinds[True, False]}, only in {run.name} {kinds[False, True]}, in neither {kinds[False, False]}"
+    )
+    for heading, key in (("questions", lambda one: one), ("cells", lambda one: one[:3])):
+        pairs = [(first.by(key)[place], score) for place, score in run.by(key).items() if place in first.by(key)]
+        told = "none: one of them never varies"
+        if len({one for one, _ in pairs}) > 1 and len({two for _, two in pairs}) > 1:
+            told = f"{statistics.correlation(*zip(*pairs, strict=True)):.2f}"
+        print(f"  correlation over {len(pairs)} {heading}: {told}")
+    if {run.name, first.name} == {"classic-reused", "classic-whole"}:
+        other = [one for one in both if run.replies[one]["text"] != first.replies[one]["text"]]
+        print(f"  the same answer to the letter: {len(both) - len(other)} of {len(both)}")
+        for one in other:
+            new = min(run.replies[one]["prefilled_tokens"], first.replies[one]["prefilled_tokens"])
+            print(f"  {one}, {new} new tokens: {run.replies[one]['text']!r} / {first.replies[one]['text']!r}")
 
 
 def main() -> None:
