@@ -77,6 +77,19 @@ def test_tokens_are_summed_and_what_nobody_counted_is_null() -> None:
     assert found["prefix"]["bound_tokens"] is None
 
 
+def test_misses_that_were_cut_off_are_said_to_be() -> None:
+    def ended(finish: str, *one: Any) -> tuple[Trial, Reply, Score]:
+        trial, reply, score = row(*one)
+        return trial, replace(reply, finish=finish), score
+
+    whole = [ended("length", 1_000, 0, "correct", 1.0), ended("stop", 1_000, 50, "wrong", 0.0)]
+    lost = [ended("length", 2_000, 0, "out_of_room", None)]
+    assert not [note for note in report(*whole, *lost)["notes"] if "no more could be written" in note]
+    cut = [ended("length", 1_000, 75, "wrong", 0.0), ended("length", 1_000, 100, "partial", 0.5)]
+    (note,) = [note for note in report(*whole, *lost, *cut)["notes"] if "no more could be written" in note]
+    assert note.startswith("2 of 3 answers") and "--max-tokens" in note
+
+
 def test_an_empty_run_has_no_score() -> None:
     found = report()
     assert found["overall"]["score"] is None and found["overall"]["coverage"] is None and found["subsets"] == []

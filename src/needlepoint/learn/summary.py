@@ -134,7 +134,7 @@ def summarise(
     `bar` is what accuracy has to reach for the effective length; 85 % where none is given.
     """
     bar = Bar() if bar is None else bar
-    tokens, asked_again = _Tokens(), 0
+    tokens, asked_again, missed, cut = _Tokens(), 0, 0, 0
     seen: set[Hashable] = set()
     subsets: dict[str, dict[Place, _Cell]] = {}
     for trial, reply, score in rows:
@@ -146,7 +146,9 @@ def summarise(
         if cell is None:
             cell = cells[place] = _Cell(Tally(), _Middle(), _Middle())
         fresh = False
-        if measured(score) is not None:
+        if (value := measured(score)) is not None:
+            missed += value < 1
+            cut += value < 1 and reply.finish == "length"
             prompt = (trial.subset, place, trial.replicate, trial.prompt_sha256)
             fresh = prompt not in seen
             seen.add(prompt)
@@ -168,7 +170,7 @@ def summarise(
         "subsets": [_subset(name, grid, subsets[name], bar) for name, grid in grids.items()],
         "outcomes": dict(whole.whole.outcomes.most_common()),
         **whole.learned(bar),
-        "notes": list(_notes(whole.whole, asked_again)),
+        "notes": list(_notes(whole.whole, asked_again, missed=missed, cut=cut)),
         "tokens": tokens.json(),
         "prefix": {
             "naive_tokens": tokens.sent,
@@ -203,8 +205,13 @@ def _cell(place: Place, cell: _Cell) -> dict[str, Any]:
     }
 
 
-def _notes(whole: Tally, asked_again: int) -> Iterable[str]:
-    """What has to be known to read the intervals."""
+def _notes(whole: Tally, asked_again: int, *, missed: int, cut: int) -> Iterable[str]:
+    """What has to be known to read the scores and the intervals."""
+    if cut:
+        yield (
+            f"{cut:,} of {missed:,} answers without the whole fact ended where no more could be written: it may have "
+            "come later. More --max-tokens would tell; a model that never stops stays wrong."
+        )
     if whole.valid and not over_texts(whole.clusters):
         fewest = min(texts_of_each(whole.clusters).values())
         texts = f"{fewest} text{'s' if fewest > 1 else ''}"

@@ -19,6 +19,13 @@ _CHINESE = (
         "搜索结果见 report.json 的 search。",
     ),
     (
+        re.compile(
+            r"([\d,]+) of ([\d,]+) answers without the whole fact ended where no more could be written.*", re.DOTALL
+        ),
+        "{1} 个未给出完整事实的回答中，有 {0} 个是写到长度上限时中断的，事实可能还在后面。"
+        "加大 --max-tokens 再问即可知道；停不下来的模型仍会是错的。",
+    ),
+    (
         re.compile(r"Asking the same prompt again is no independent trial.*", re.DOTALL),
         "重复同一提示不是独立试验：区间中每个提示只计一次。",
     ),
