@@ -108,10 +108,16 @@ async def prepared(
 
 def _check_logprob(config: TaskConfig, endpoint: Endpoint) -> None:
     """Raise where margins can't be measured, before anything is asked."""
+    if "logprob" not in endpoint.capabilities and config.api_url is None and endpoint.cache == "none":
+        why = endpoint.notes[-1] if endpoint.notes else "every prompt is computed whole"
+        raise UsageError(
+            f"--metric logprob would compute all of a prompt for each token of a value: {why}. --backend transformers "
+            "may run this model, too."
+        )
     if "logprob" not in endpoint.capabilities:
         raise UsageError(
             f"--metric logprob needs log-probabilities of given texts, which {config.model_name} does not tell. vLLM, "
-            "SGLang and llama.cpp's server do, and models of this machine do."
+            "SGLang, llama.cpp's server, and GGUFs and weights on this machine do."
         )
     if config.prompts is not None and not user_path(config.prompts).is_dir():
         raise UsageError("--metric logprob needs to know what else a value could be: a file of prompts doesn't say.")

@@ -19,6 +19,7 @@ from needlepoint.ask.models.gguf import read_gguf_header
 from needlepoint.ask.models.llamacpp import LlamaCppModel
 from needlepoint.ask.models.machine import patient_threads
 from needlepoint.ask.models.openai import OpenAIModel
+from needlepoint.errors import UsageError
 from needlepoint.types import Message, Sampling, TellsLogprobs
 
 from ..conftest import english_prose
@@ -285,6 +286,8 @@ def test_where_memory_is_short_windows_stay_windows_and_that_is_said(
     windowed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llamacpp, "free_bytes", lambda: 500_000)
+    with pytest.raises(UsageError, match=r"--metric logprob would compute all of a prompt .* smaller --max-model-len"):
+        needlepoint.run_task(settings_of(tmp_path, model=str(windowed)))
     said: list[str] = []
     settings = settings_of(tmp_path, model=str(windowed), metric="accuracy")
     found = needlepoint.run_task(settings, notify=said.append).report

@@ -197,6 +197,30 @@ def test_its_vocabulary_counts_as_llama_cpp_does(tmp_path: Path, how: str) -> No
         endpoint.tokenizer.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_both_engines_hold_the_same_of_given_values(tmp_path: Path, family: str) -> None:
+    """llama.cpp by forced tokens, this engine by one pass over all: two ways that share nothing but the file."""
+    pytest.importorskip("xllamacpp")
+    vocabulary = byte_level_vocabulary(**{"tokenizer.ggml.pre": "smollm"})
+    model = small(family, len(vocabulary["tokenizer.ggml.tokens"]), tied=True)
+    path = written(tmp_path / "m.gguf", model, family, vocabulary)
+    task = Task(grid=Grid.from_specs("900", "50"))
+
+    async def held(backend: str) -> list[Any]:
+        model = create(str(path), backend=backend, longest_tokens=1_024)
+        try:
+            (prompt,) = Plan(task, [make_corpus(english_prose(120))], await model.connect())
+            return await model.logprob(prompt, [" 4821937", " 4829", " 北京", "é"], lead="It is")  # type: ignore[attr-defined, no-any-return]
+        finally:
+            await model.close()
+
+    ours, theirs = asyncio.run(held("transformers")), asyncio.run(held("llamacpp"))
+    assert [len(one) for one in ours] == [len(one) for one in theirs] and len(ours[0]) > 6
+    for one, other in zip(ours, theirs, strict=True):
+        assert one == pytest.approx(other, abs=5e-3)
+    assert len({round(value, 2) for one in ours for value in one}) > 10
+
+
 @pytest.mark.parametrize(
     ("family", "vocabulary", "more", "error", "says"),
     [

@@ -155,7 +155,7 @@ class LlamaCppModel:
             facts = {**endpoint.facts, "threads": self._threads or cores()}
             if self._template_options:
                 facts["template_options"] = dict(self._template_options)
-            keeps, notes = self._keeps(limit)
+            keeps, notes = self._keeps()
             self._endpoint = replace(
                 endpoint,
                 limit_tokens=limit,
@@ -217,7 +217,7 @@ class LlamaCppModel:
             self._opens_thought = endpoint.render(PROBE_CHAT[1:]).rstrip().endswith("<think>")
         return endpoint
 
-    def _keeps(self, limit: int | None) -> tuple[bool, list[str]]:
+    def _keeps(self) -> tuple[bool, list[str]]:
         """Whether the next prompt can go on from where it leaves the last one, and what people should know of it.
 
         llama.cpp can't take back layers with a state. Those with a sliding window it can where they keep the whole
@@ -227,7 +227,7 @@ class LlamaCppModel:
         assert header is not None
         if header.has_states:
             return False, [f"{header.path.name} keeps states, not keys: llama.cpp computes every prompt of it whole"]
-        needed = (self._reserved or limit or 0) * header.cached_values * _BYTES_OF_A_VALUE
+        needed = (self._reserved or self._n_ctx or 0) * header.cached_values * _BYTES_OF_A_VALUE
         free = free_bytes()
         if header.window is None or free is None or needed <= free * _SHARE_OF_MEMORY:
             return True, []
