@@ -119,7 +119,7 @@ def _from_hub(name: str, *, progress: Progress | None) -> Endpoint:
 
 
 def _gguf(name: str, *, notify: Notify | None, progress: Progress | None) -> Endpoint:
-    from .ask.models.llamacpp import connect_gguf
+    from .ask.models.gguf_endpoint import connect_gguf
     from .text.assets import fetch_asset
 
     if name == "smollm2":

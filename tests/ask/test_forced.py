@@ -172,7 +172,7 @@ def test_the_embedded_engine_tells_what_its_whole_distribution_says(noisy: Path)
             assert found == await model.logprob(prompt, values, lead=lead), "whatever was asked before"
             ids = list(await model._ids(prompt))
             n_tokens, n_lead = len(byte_level_vocabulary()["tokenizer.ggml.tokens"]), endpoint.tokenizer.count(lead)
-            client = await model._ready(0)
+            client = (await model._ready(0)).client
             everything = {"n_predict": 1, "temperature": 0, "n_probs": n_tokens, "logit_bias": [[model._anchor, 1e6]]}
             wanted: list[list[float]] = []
             for value in values:

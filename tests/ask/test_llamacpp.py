@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from needlepoint.ask.models.gguf import read_gguf_header
-from needlepoint.ask.models.llamacpp import Engine, connect_gguf, gguf_endpoint
+from needlepoint.ask.models.gguf_endpoint import connect_gguf, gguf_endpoint
+from needlepoint.ask.models.llama_engine import Engine
 from needlepoint.ask.models.pieces import MisalignedError, byte_level, ends_of
 from needlepoint.ask.models.remote import RemoteTokenizer
 from needlepoint.errors import MissingExtra, TokenizerError
@@ -293,7 +294,7 @@ def test_the_engine_is_silent_and_leaves_nothing_behind(tmp_path: Path) -> None:
     bad = write_gguf(tmp_path / "bad.gguf", byte_level_vocabulary(**{"tokenizer.ggml.model": "nonesuch"}))
     script = (
         "import sys; from pathlib import Path\n"
-        "from needlepoint.ask.models.llamacpp import connect_gguf\n"
+        "from needlepoint.ask.models.gguf_endpoint import connect_gguf\n"
         "assert 'xllamacpp' not in sys.modules and 'httpx2' not in sys.modules\n"
         "from needlepoint.errors import TokenizerError\n"
         "try: connect_gguf(Path(sys.argv[2]))\n"

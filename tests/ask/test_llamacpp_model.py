@@ -164,8 +164,8 @@ def test_the_context_is_as_large_as_was_said_and_grows_where_nothing_was(toy: Pa
         try:
             for words in (10, 300, 900):
                 (reply,) = await collect(model.ask([Given("Hello" * words)], SAMPLING))
-                assert reply.error is None and model._engine is not None
-                found.append(model._engine.n_ctx)
+                assert reply.error is None and model._slot is not None
+                found.append(model._slot.engine.n_ctx)
         finally:
             await model.close()
         return found
@@ -320,9 +320,9 @@ def test_a_broken_connection_is_the_servers_failure_and_the_next_prompt_gets_a_n
         model = LlamaCppModel(toy, threads=1)
         try:
             await collect(model.ask([Given("Hello")], SAMPLING))
-            assert model._client is not None
-            await model._client.aclose()
-            model._client = httpx2.AsyncClient(transport=httpx2.MockTransport(broken), base_url="http://localhost")
+            assert model._slot is not None
+            await model._slot.client.aclose()
+            model._slot.client = httpx2.AsyncClient(transport=httpx2.MockTransport(broken), base_url="http://localhost")
             return await collect(model.ask([Given("Hello"), Given("Hello")], SAMPLING))
         finally:
             await model.close()

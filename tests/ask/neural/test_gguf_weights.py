@@ -181,7 +181,7 @@ def test_a_gguf_gives_the_logits_of_the_model_that_it_was_made_of(tmp_path: Path
 @pytest.mark.parametrize("how", ["smollm", "gpt-2", "qwen2", "llama-bpe"])
 def test_its_vocabulary_counts_as_llama_cpp_does(tmp_path: Path, how: str) -> None:
     pytest.importorskip("xllamacpp")
-    from needlepoint.ask.models.llamacpp import connect_gguf
+    from needlepoint.ask.models.gguf_endpoint import connect_gguf
     from needlepoint.text.tokenizers import from_json
 
     vocabulary = byte_level_vocabulary(**{"tokenizer.ggml.pre": how})

@@ -1,7 +1,7 @@
-"""A GGUF through the embedded engine: its tokenizer, its chat template, its limit, and its answers.
+"""A GGUF that the embedded engine answers with: prompts in, replies out, in the order in which they come.
 
-Nothing but the engine tokenizes exactly as it: what counts prompts and what answers them is the same code. `gguf` reads
-what stands in the file, `llama_engine` runs it; this module knows nothing of planning but what a prompt's tokens are.
+`gguf` reads what stands in the file, `gguf_endpoint` has its tokenizer, `llama_engine` runs it and `llama_slot` keeps
+what prompts share; this module knows nothing of planning but what a prompt's tokens are.
 """
 
 from __future__ import annotations
@@ -9,30 +9,23 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from array import array
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from needlepoint.ask.models.forced import LLAMA, Forced, NothingKeptError
-from needlepoint.ask.models.gguf import GgufHeader, read_gguf_header
-from needlepoint.ask.models.llama_engine import Engine, first_part
-from needlepoint.ask.models.llama_reply import answer_limit, body_of, failure_of, options_of, reply_of
-from needlepoint.ask.models.llama_server import LlamaServerTokenizer, llama_endpoint
+from needlepoint.ask.models.forced import NothingKeptError
+from needlepoint.ask.models.gguf import GgufHeader
+from needlepoint.ask.models.gguf_endpoint import GgufTokenizer, opened_gguf
+from needlepoint.ask.models.llama_engine import Engine
+from needlepoint.ask.models.llama_reply import answer_limit, failure_of, options_of, reply_of
+from needlepoint.ask.models.llama_slot import Slot
 from needlepoint.ask.models.machine import cores, free_bytes
 from needlepoint.ask.models.margins import margin_of
-from needlepoint.ask.models.neural.trie import shared
 from needlepoint.ask.models.own_tokens import anchor_of, continuation, planned_ids, texts_of
-from needlepoint.ask.models.remote import PROBE_CHAT, template_name
-from needlepoint.errors import NeedlepointError, UsageError
+from needlepoint.ask.models.remote import PROBE_CHAT
+from needlepoint.errors import NeedlepointError, TokenizerError, UsageError
 from needlepoint.types import Alternatives, Askable, Endpoint, Failure, Reply, Sampling
-
-if TYPE_CHECKING:
-    import httpx2
-
-__all__ = ["Engine", "GgufTokenizer", "LlamaCppModel", "connect_gguf", "gguf_endpoint"]
 
 EMBEDDED = "smollm2"
 _STEP_CTX = 256
@@ -40,59 +33,6 @@ _BYTES_OF_A_VALUE = 2
 _SHARE_OF_MEMORY = 0.6
 _CLOSED: Final = Failure(kind="stopped", message="The model was closed before it had answered.")
 _T = TypeVar("_T")
-
-
-class GgufTokenizer(LlamaServerTokenizer):
-    """The tokenizer of a GGUF, as the engine that will run it has it."""
-
-    def __init__(self, engine: Engine, header: GgufHeader, *, name: str) -> None:
-        super().__init__(engine.wire, name=name, table=header.table())
-        self._engine = engine
-        controls = header.control_tokens()
-        self.learn(special_tokens=controls, aligns_by=header.user_tokens(), fingerprint=header.fingerprint)
-
-    def close(self) -> None:
-        super().close()
-        self._engine.close()
-
-
-def connect_gguf(
-    path: Path, *, name: str | None = None, template_options: Mapping[str, object] | None = None
-) -> Endpoint:
-    """What a GGUF file says and counts. `endpoint.tokenizer.close()` ends the engine behind it."""
-    return _opened(path, name, template_options)[1]
-
-
-def _opened(path: Path, name: str | None, template_options: Mapping[str, object] | None) -> tuple[GgufHeader, Endpoint]:
-    header = read_gguf_header(path)
-    engine = Engine(path, template_options=template_options)
-    try:
-        return header, gguf_endpoint(engine, header, name=name)
-    except BaseException:
-        engine.close()
-        raise
-
-
-def gguf_endpoint(engine: Engine, header: GgufHeader, *, name: str | None = None) -> Endpoint:
-    """The endpoint of a model that an engine has loaded already."""
-    tokenizer = GgufTokenizer(engine, header, name=name or header.path.name)
-    notes = () if header.chat_template else (f"{header.path.name} has no chat template: llama.cpp puts ChatML for it",)
-    endpoint = llama_endpoint(
-        tokenizer,
-        template_name=template_name("gguf", header.chat_template or "chatml"),
-        limit_tokens=header.context_length,
-        notes=notes,
-    )
-    return replace(
-        endpoint,
-        facts={
-            "engine": f"llama.cpp (xllamacpp {_version('xllamacpp')})",
-            "file": header.path.name,
-            "file_bytes": header.path.stat().st_size,
-            "architecture": header.architecture,
-            "title": header.name,
-        },
-    )
 
 
 class LlamaCppModel:
@@ -137,9 +77,7 @@ class LlamaCppModel:
         self._whole_windows = True
         self._opens_thought = False
         self._anchor: int | None = None
-        self._engine: Engine | None = None
-        self._client: httpx2.AsyncClient | None = None
-        self._held: array[int] | None = None  # the last prompt's tokens, which the slot may hold
+        self._slot: Slot | None = None
         self._turn = asyncio.Lock()
         self._asking: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -211,7 +149,7 @@ class LlamaCppModel:
             from needlepoint.text.assets import fetch_asset
 
             self.path = fetch_asset(EMBEDDED, notify=self._notify, progress=self._progress)
-        self._header, endpoint = _opened(self.path, self.name, self._template_options)
+        self._header, endpoint = opened_gguf(self.path, self.name, self._template_options)
         self._anchor = anchor_of(endpoint.tokenizer)
         if endpoint.render is not None:
             self._opens_thought = endpoint.render(PROBE_CHAT[1:]).rstrip().endswith("<think>")
@@ -268,30 +206,24 @@ class LlamaCppModel:
             ids = await self._ids(prompt)
             if (error := self._too_long(len(ids))) is not None:
                 return Reply(error=error)
-            client = await self._ready(len(ids) + max_tokens)
-            tokens = array("I", ids)
-            reuse = reuse and tokens != self._held
-            ahead = await self._ahead(client, tokens, reuse=reuse)
-            body = body_of(ids, max_tokens, options, reuse=reuse or bool(ahead))
-            self._held = tokens
+            slot = await self._ready(len(ids) + max_tokens)
+            done = await slot.complete(ids, max_tokens, options, reuse=reuse)
             del ids
-            response = await client.post("/completion", json=body)
-            answer = response.json()
         except httpx2.HTTPError as error:
             await self._stop_engine()  # the next prompt gets a new one
             return Reply(error=Failure(kind="server", message=f"llama.cpp broke off: {type(error).__name__} {error}"))
         except ValueError:
             return Reply(error=Failure(kind="bad_answer", message="llama.cpp answered with something that is no JSON."))
         except NeedlepointError as error:
-            if isinstance(error, UsageError) and self._engine is not None:
+            if isinstance(error, UsageError) and self._slot is not None:
                 raise
             return Reply(error=Failure(kind="server", message=str(error)))
-        if response.status_code != 200 or not isinstance(answer, dict):
-            return Reply(error=failure_of(response.status_code, answer))
+        if done.status != 200 or not isinstance(done.answer, dict):
+            return Reply(error=failure_of(done.status, done.answer))
         assert self._endpoint is not None
         reply = reply_of(
-            answer,
-            ahead=ahead,
+            done.answer,
+            ahead=done.ahead,
             ends=self._endpoint.tokenizer.special_tokens,
             opened=self._opens_thought,
             total_s=time.perf_counter() - started,
@@ -300,18 +232,8 @@ class LlamaCppModel:
         compared: Alternatives | None = getattr(prompt, "alternatives", None)
         if compared is None:
             return reply
-        return replace(
-            reply, margin=margin_of(compared, await self._logprob(prompt, texts_of(compared), compared.lead))
-        )
-
-    async def _ahead(self, client: httpx2.AsyncClient, tokens: array[int], *, reuse: bool) -> Mapping[str, Any]:
-        """Compute what of a prompt has to go ahead, so that its end isn't computed among too few tokens: the answer."""
-        n_kept = shared(self._held, tokens) if reuse and self._held is not None else 0
-        if not (first := first_part(len(tokens) - n_kept)):
-            return {}
-        body = body_of(tokens[: n_kept + first].tolist(), 0, {}, reuse=reuse)
-        answer = (await client.post("/completion", json=body)).json()
-        return answer if isinstance(answer, dict) else {}
+        scores = await self._logprob(prompt, texts_of(compared), compared.lead)
+        return replace(reply, margin=margin_of(compared, scores))
 
     async def _logprob(self, prompt: Askable, texts: Sequence[str], lead: str) -> list[tuple[float, ...] | None]:
         """Nothing where the engine breaks off: its next question says so."""
@@ -322,20 +244,10 @@ class LlamaCppModel:
         longest = max((len(one) for one, _ in made), default=0)
         if not longest or self._too_long(len(ids) + longest) is not None:
             return [None] * len(texts)
-        client = await self._ready(len(ids) + longest + 1)
-
-        async def ask(body: dict[str, Any]) -> Any:
-            return (await client.post(LLAMA.path, json={**body, "id_slot": 0})).json()
-
         try:
-            if (
-                tokens := array("I", ids)
-            ) != self._held:  # first all of it, so that each value's tokens come one by one
-                await self._ahead(client, tokens, reuse=True)
-                await ask(body_of(ids, 0, {}))
-                self._held = tokens
-            found = await Forced(LLAMA, ask, anchor=self._anchor).values(ids, [one for one, _ in made])
-        except (httpx2.HTTPError, ValueError):
+            slot = await self._ready(len(ids) + longest + 1)
+            found = await slot.values(ids, [one for one, _ in made], anchor=self._anchor)
+        except (httpx2.HTTPError, ValueError, TokenizerError):
             await self._stop_engine()
             return [None] * len(texts)
         except NothingKeptError:
@@ -354,7 +266,7 @@ class LlamaCppModel:
         assert self._endpoint is not None
         if (planned := planned_ids(prompt, self._endpoint.tokenizer)) is not None:
             return planned
-        client = await self._ready(0)
+        client = (await self._ready(0)).client
         rendered = await client.post("/apply-template", json={"messages": prompt.messages()})
         text = rendered.raise_for_status().json()["prompt"]
         body = {"content": text, "add_special": True, "parse_special": True}
@@ -371,17 +283,17 @@ class LlamaCppModel:
             message=f"The prompt has {n_tokens:,} tokens and the model takes {limit:,} with its answer. Not asked.",
         )
 
-    async def _ready(self, n_tokens: int) -> httpx2.AsyncClient:
-        """A connection to an engine whose context holds `n_tokens`."""
+    async def _ready(self, n_tokens: int) -> Slot:
+        """The slot of an engine whose context holds `n_tokens`."""
         assert self._endpoint is not None
         limit = self._endpoint.limit_tokens
         n_tokens = min(n_tokens, limit or n_tokens)
-        if self._engine is not None and self._engine.n_ctx < n_tokens:
-            self._reserved = max(self._reserved, min(2 * self._engine.n_ctx, limit or n_tokens))
+        if self._slot is not None and self._slot.engine.n_ctx < n_tokens:
+            self._reserved = max(self._reserved, min(2 * self._slot.engine.n_ctx, limit or n_tokens))
             await self._stop_engine()
-        if self._engine is None:
+        if self._slot is None:
             wanted = max(n_tokens, min(self._reserved, limit or self._reserved), 1)
-            self._engine = await asyncio.to_thread(
+            engine = await asyncio.to_thread(
                 Engine,
                 self.path,
                 n_ctx=-(-wanted // _STEP_CTX) * _STEP_CTX,
@@ -389,21 +301,11 @@ class LlamaCppModel:
                 whole_windows=self._whole_windows,
                 template_options=self._template_options,
             )
-            self._client = self._engine.client()
-        assert self._client is not None
-        return self._client
+            self._slot = Slot(engine)
+        return self._slot
 
     async def _stop_engine(self) -> None:
-        client, engine = self._client, self._engine
-        self._client = self._engine = self._held = None
-        if client is not None:
-            await client.aclose()
-        if engine is not None:
-            await asyncio.to_thread(engine.close)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            await slot.close()
+            await asyncio.to_thread(slot.engine.close)
