@@ -74,7 +74,9 @@ def position_test(cells: Mapping[Place, Tally], *, level: float = LEVEL) -> Posi
     if not rows:
         return None
     texts = sorted({row.cluster for row in rows}, key=repr)
-    own = {text: [row for row in rows if row.cluster == text] for text in texts} if len(texts) > 1 else {texts[0]: rows}
+    own: dict[Cluster, list[_Row]] = {text: [] for text in texts}
+    for row in rows:
+        own[row.cluster].append(row)
     over: Over = "texts" if len(texts) >= _FEWEST_TEXTS else "trials"
     if over == "texts":
         weights = [1 / len(own[row.cluster]) for row in rows]
