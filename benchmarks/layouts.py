@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--lengths", default="1k:4k:5")
     parser.add_argument("--depths", default="0:100:5")
     parser.add_argument("--replicates", type=int, default=5)
-    parser.add_argument("--max-tokens", type=int, default=24)
+    parser.add_argument("--max-tokens", type=int, default=48)
     given = parser.parse_args()
     if given.what == "paper":
         paper()
