@@ -57,6 +57,8 @@ class Scripted:
             held = [0.0 if one == token else -math.inf for one in range(N_TOKENS)]
         if self.fault == "underflow":
             held[token] = -3.4e38
+        if self.fault == "broken":
+            held[token] = math.nan
         if self.fault == "free":
             token = max(range(N_TOKENS), key=held.__getitem__)
         likely = sorted(range(N_TOKENS), key=held.__getitem__, reverse=True)
@@ -119,6 +121,11 @@ def test_a_token_that_nothing_was_told_of_leaves_its_values_open(dialect: Dialec
 def test_an_impossible_token_is_as_good_as_impossible_and_not_infinitely_so(dialect: Dialect) -> None:
     (found,) = asyncio.run(Forced(dialect, Scripted(dialect, "underflow").ask).values(BEFORE, [(5,)]))
     assert found == (LEAST,)
+
+
+@DIALECTS
+def test_what_is_no_number_is_not_told(dialect: Dialect) -> None:
+    assert asyncio.run(Forced(dialect, Scripted(dialect, "broken").ask).values(BEFORE, VALUES)) == [None] * len(VALUES)
 
 
 @DIALECTS

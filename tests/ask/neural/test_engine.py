@@ -156,10 +156,14 @@ def test_a_kernel_that_is_off_or_fails_is_not_taken(monkeypatch: pytest.MonkeyPa
         out, total = kernels.plain(*arguments)  # type: ignore[arg-type]
         return out * 1.01, total
 
+    def nothing(*arguments: object) -> object:
+        out, total = kernels.plain(*arguments)  # type: ignore[arg-type]
+        return out * float("nan"), total
+
     def broken(*arguments: object) -> object:
         raise RuntimeError("no kernel")
 
-    for partial in (wrong, broken):
+    for partial in (wrong, nothing, broken):
         monkeypatch.setattr(kernels, "_OF_DEVICE", {"cpu": (("bad", partial),)})
         chosen = kernels.choose(torch.device("cpu"), torch.float32, heads=4, kv_heads=2, head_dim=8)
         assert chosen.name == "plain"
@@ -213,7 +217,7 @@ def test_blocks_by_another_kernel_give_the_same_logits(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "speed", "taken"), [("", 1, True), ("", 3, False), ("off", 1, False), ("no", 1, False)]
+    ("fault", "speed", "taken"), [("", 1, True), ("", 3, False), ("off", 1, False), ("nan", 1, False), ("no", 1, False)]
 )
 def test_cudnn_is_taken_for_blocks_where_it_is_right_and_faster(
     monkeypatch: pytest.MonkeyPatch, fault: str, speed: int, taken: bool
@@ -222,7 +226,7 @@ def test_cudnn_is_taken_for_blocks_where_it_is_right_and_faster(
         if fault == "no":
             raise RuntimeError("No available kernel")
         out, total = kernels.plain(*arguments)
-        return (out + 0.1 if fault == "off" else out), total
+        return out + {"off": 0.1, "nan": float("nan")}.get(fault, 0.0), total
 
     monkeypatch.setattr(kernels, "_cudnn", cudnn)
     monkeypatch.setattr(kernels, "BLOCK", 16)

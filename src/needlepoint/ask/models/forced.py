@@ -122,7 +122,7 @@ class Forced:
     async def _told(
         self, ids: Sequence[int], token: int, beside: int, *, most: int | None = None
     ) -> dict[int, float] | None:
-        """What was told of `token` and of the likeliest others; None where the server took another, or told nothing."""
+        """What was told of `token` and of the likeliest others; None where the server took another, or told no numbers."""
         answer = await self._ask(self._dialect.body(ids, token, beside))
         try:
             found = self._dialect.told(answer)
@@ -131,7 +131,7 @@ class Forced:
             return None
         if most is not None and computed is not None and computed >= most > 0:
             raise NothingKeptError
-        if next(iter(found), None) != token:
+        if next(iter(found), None) != token or any(map(math.isnan, found.values())):
             return None
         return {one: value if value > LEAST else LEAST for one, value in found.items()}
 

@@ -164,7 +164,7 @@ class _Reader:
             tokens=tokens,
             token_types=types,
             spelling=_SPELLINGS.get(str(facts.get("tokenizer.ggml.model"))),
-            window=_whole(facts.get(f"{architecture}.attention.sliding_window")) or None,
+            window=_largest(facts.get(f"{architecture}.attention.sliding_window")) or None,
             cached_values=_cached_values(facts, architecture),
         )
 
@@ -229,6 +229,11 @@ class _Reader:
 def _whole(value: Any) -> int:
     """A count above 0, or 0 where there is none."""
     return value if type(value) is int and value > 0 else 0
+
+
+def _largest(value: Any) -> int:
+    """The same of a value for all layers, or the largest of one for each."""
+    return max(map(_whole, value), default=0) if isinstance(value, list) else _whole(value)
 
 
 def _cached_values(facts: dict[str, Any], architecture: str) -> int:
