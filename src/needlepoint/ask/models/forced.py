@@ -122,7 +122,7 @@ class Forced:
     async def _told(
         self, ids: Sequence[int], token: int, beside: int, *, most: int | None = None
     ) -> dict[int, float] | None:
-        """What was told of `token` and of the likeliest others; None where the server took another or told no numbers."""
+        """What was told of `token` and of likely others; None where the server took another, or told no numbers."""
         answer = await self._ask(self._dialect.body(ids, token, beside))
         try:
             found = self._dialect.told(answer)
