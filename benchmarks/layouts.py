@@ -169,7 +169,8 @@ def predicts(run: Run, first: Run) -> None:
         f"{first.name} {kinds[True, False]}, only in {run.name} {kinds[False, True]}, in neither {kinds[False, False]}"
     )
     for heading, key in (("questions", lambda one: one), ("cells", lambda one: one[:3])):
-        pairs = [(first.by(key)[place], score) for place, score in run.by(key).items() if place in first.by(key)]
+        theirs = first.by(key)
+        pairs = [(theirs[place], score) for place, score in run.by(key).items() if place in theirs]
         told = "none: one of them never varies"
         if len({one for one, _ in pairs}) > 1 and len({two for _, two in pairs}) > 1:
             told = f"{statistics.correlation(*zip(*pairs, strict=True)):.2f}"

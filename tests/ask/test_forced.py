@@ -19,6 +19,7 @@ from needlepoint.ask.models.gguf import read_gguf_header
 from needlepoint.ask.models.llamacpp import LlamaCppModel
 from needlepoint.ask.models.machine import patient_threads
 from needlepoint.ask.models.openai import OpenAIModel
+from needlepoint.ask.models.own_tokens import anchor_of
 from needlepoint.errors import UsageError
 from needlepoint.types import Message, Sampling, TellsLogprobs
 
@@ -180,7 +181,8 @@ def test_the_embedded_engine_tells_what_its_whole_distribution_says(noisy: Path)
             ids = list(await model._ids(prompt))
             n_tokens, n_lead = len(byte_level_vocabulary()["tokenizer.ggml.tokens"]), endpoint.tokenizer.count(lead)
             client = (await model._ready(0)).client
-            everything = {"n_predict": 1, "temperature": 0, "n_probs": n_tokens, "logit_bias": [[model._anchor, 1e6]]}
+            anchor = anchor_of(endpoint.tokenizer)
+            everything = {"n_predict": 1, "temperature": 0, "n_probs": n_tokens, "logit_bias": [[anchor, 1e6]]}
             wanted: list[list[float]] = []
             for value in values:
                 way = list(endpoint.tokenizer.encode(lead + value).ids)

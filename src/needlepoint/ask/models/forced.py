@@ -91,10 +91,10 @@ class Forced:
             at = root
             for token in one:
                 at = at.next.setdefault(token, _Point())
-        await self._walk(root, list(before), len(before))
+        await self._walk(root, before)
         return [_along(root, one) for one in continuations]
 
-    async def _walk(self, root: _Point, before: list[int], n_before: int) -> None:
+    async def _walk(self, root: _Point, before: Sequence[int]) -> None:
         """Depth first, so that each question goes on from the one before it."""
         left: list[tuple[_Point, list[int]]] = [(root, [])]
         while left:
@@ -103,7 +103,7 @@ class Forced:
                 if token in point.told:
                     continue
                 ids, beside = [*before, *way], _BESIDE if len(point.next) > 1 else 1
-                found = await self._told(ids, token, beside, most=n_before if way else None)
+                found = await self._told(ids, token, beside, most=len(before) if way else None)
                 if found is None and self._anchor is not None:
                     found = await self._among_many(ids, token, self._anchor)
                 if found is None:
@@ -167,6 +167,11 @@ def _llama_told(answer: Any) -> dict[int, float]:
     return told | {int(one["id"]): float(one["logprob"]) for one in first["top_logprobs"]}
 
 
+def _llama_computed(answer: Mapping[str, Any]) -> int | None:
+    found = (answer.get("timings") or {}).get("prompt_n")
+    return found if type(found) is int else None
+
+
 def _vllm_body(ids: Sequence[int], token: int, beside: int) -> dict[str, Any]:
     return {
         "prompt": list(ids),
@@ -195,10 +200,5 @@ def _numbered(name: Any) -> int:
     return int(str(name).removeprefix("token_id:"))
 
 
-def _timed(answer: Mapping[str, Any]) -> int | None:
-    found = (answer.get("timings") or {}).get("prompt_n")
-    return found if type(found) is int else None
-
-
-LLAMA = Dialect(path="/completion", body=_llama_body, told=_llama_told, computed=_timed)
+LLAMA = Dialect(path="/completion", body=_llama_body, told=_llama_told, computed=_llama_computed)
 VLLM = Dialect(path="/completions", body=_vllm_body, told=_vllm_told, computed=_vllm_computed)

@@ -68,7 +68,7 @@ class Slot:
         n_kept = shared(self._held, tokens) if reuse and self._held is not None else 0
         if not (first := first_part(len(tokens) - n_kept)):
             return {}
-        answer = await self._ask(body_of(tokens[: n_kept + first].tolist(), 0, {}, reuse=reuse))
+        answer = await self._ask(body_of(tokens[: n_kept + first], 0, {}, reuse=reuse))
         return answer if isinstance(answer, dict) else {}
 
     async def _ask(self, body: dict[str, Any]) -> Any:

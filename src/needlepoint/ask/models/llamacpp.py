@@ -76,7 +76,6 @@ class LlamaCppModel:
         self._header: GgufHeader | None = None
         self._whole_windows = True
         self._opens_thought = False
-        self._anchor: int | None = None
         self._slot: Slot | None = None
         self._turn = asyncio.Lock()
         self._asking: set[asyncio.Task[Any]] = set()
@@ -127,8 +126,12 @@ class LlamaCppModel:
     ) -> list[tuple[float, ...] | None]:
         """For each continuation, the log-probability of each of its tokens after prompt, lead and those before it."""
         await self.connect()
+
+        async def told() -> list[tuple[float, ...] | None]:
+            return await self._logprob(await self._ids(prompt), continuations, lead)
+
         async with self._turn:
-            found = await self._stoppable(self._logprob(prompt, continuations, lead))
+            found = await self._stoppable(told())
         return found or [None] * len(continuations)
 
     async def close(self) -> None:
@@ -150,7 +153,6 @@ class LlamaCppModel:
 
             self.path = fetch_asset(EMBEDDED, notify=self._notify, progress=self._progress)
         self._header, endpoint = opened_gguf(self.path, self.name, self._template_options)
-        self._anchor = anchor_of(endpoint.tokenizer)
         if endpoint.render is not None:
             self._opens_thought = endpoint.render(PROBE_CHAT[1:]).rstrip().endswith("<think>")
         return endpoint
@@ -208,7 +210,6 @@ class LlamaCppModel:
                 return Reply(error=error)
             slot = await self._ready(len(ids) + max_tokens)
             done = await slot.complete(ids, max_tokens, options, reuse=reuse)
-            del ids
         except httpx2.HTTPError as error:
             await self._stop_engine()  # the next prompt gets a new one
             return Reply(error=Failure(kind="server", message=f"llama.cpp broke off: {type(error).__name__} {error}"))
@@ -232,21 +233,20 @@ class LlamaCppModel:
         compared: Alternatives | None = getattr(prompt, "alternatives", None)
         if compared is None:
             return reply
-        scores = await self._logprob(prompt, texts_of(compared), compared.lead)
+        scores = await self._logprob(ids, texts_of(compared), compared.lead)
         return replace(reply, margin=margin_of(compared, scores))
 
-    async def _logprob(self, prompt: Askable, texts: Sequence[str], lead: str) -> list[tuple[float, ...] | None]:
+    async def _logprob(self, ids: Sequence[int], texts: Sequence[str], lead: str) -> list[tuple[float, ...] | None]:
         """Nothing where the engine breaks off: its next question says so."""
         import httpx2
 
-        ids = await self._ids(prompt)
-        made = await asyncio.to_thread(self._continuations, lead, texts)
+        made, anchor = await asyncio.to_thread(self._continuations, lead, texts)
         longest = max((len(one) for one, _ in made), default=0)
         if not longest or self._too_long(len(ids) + longest) is not None:
             return [None] * len(texts)
         try:
             slot = await self._ready(len(ids) + longest + 1)
-            found = await slot.values(ids, [one for one, _ in made], anchor=self._anchor)
+            found = await slot.values(ids, [one for one, _ in made], anchor=anchor)
         except (httpx2.HTTPError, ValueError, TokenizerError):
             await self._stop_engine()
             return [None] * len(texts)
@@ -257,9 +257,11 @@ class LlamaCppModel:
             ) from None
         return [one and one[n_lead:] for one, (_, n_lead) in zip(found, made, strict=True)]
 
-    def _continuations(self, lead: str, texts: Sequence[str]) -> list[tuple[Sequence[int], int]]:
+    def _continuations(self, lead: str, texts: Sequence[str]) -> tuple[list[tuple[Sequence[int], int]], int | None]:
+        """The tokens of each text behind the lead, how many of them are the lead's, and an anchor for `Forced`."""
         assert self._endpoint is not None
-        return [continuation(self._endpoint.tokenizer, lead, text) for text in texts]
+        tokenizer = self._endpoint.tokenizer
+        return [continuation(tokenizer, lead, text) for text in texts], anchor_of(tokenizer)
 
     async def _ids(self, prompt: Askable) -> Sequence[int]:
         """The prompt's own tokens where they are this model's; else those that its chat has here."""
